@@ -5,14 +5,15 @@ docs/guards.md, "How writers and applies wait".
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from math import ceil
 
 from tablectl.applying.waits import GO, Answer, Awaited, End, Later, Wait, wait_here
 from tablectl.leases.clock import Clock
 from tablectl.leases.guards import HERE, GuardRecord, delete_dead_guard, listed_twice, read_guard
-from tablectl.leases.lease import LeaseLost
-from tablectl.leases.lease_records import PATIENCE, Gate
+from tablectl.leases.lease import RENEW_EVERY, LeaseLost
+from tablectl.leases.lease_records import PATIENCE, Gate, SilentGuard
 from tablectl.model.errors import WindowError
 from tablectl.model.run_report import RunOutcome
 from tablectl.model.safe_text import listed
@@ -34,6 +35,55 @@ def named(guard: GuardRecord) -> str:
     return f"{guard.writer or 'a writer without a name'} ({guard.mode})"
 
 
+class Sightings:
+    """When each beat of the guards of one table was first seen. Lives as long as the run: a drain that begins later
+    counts on, and so does the next run, from the lease record (``SilentGuard``).
+
+    A moment is on our monotonic clock. One of an earlier holder is as many seconds ago as that holder has watched.
+    """
+
+    def __init__(self) -> None:
+        self._first: dict[str, tuple[int, float]] = {}
+
+    def recall(self, silent: Iterable[SilentGuard], now: float) -> None:
+        """Take over what earlier holders of the lease saw. ``now`` is a moment at which the record was there."""
+        for each in silent:
+            if each.guard not in self._first:
+                self._first[each.guard] = each.beat, now - each.seconds
+
+    def since(self, guard: str, beat: int, at: float) -> float:
+        """When a beat was first seen, if it was seen again at a moment."""
+        known = self._first.get(guard)
+        if known is None or known[0] != beat:
+            known = self._first[guard] = beat, at
+        return known[1]
+
+    def silent(self, guards: Iterable[GuardRecord], now: float) -> tuple[SilentGuard, ...]:
+        """For how long guards have shown no sign of life, as it is recorded."""
+        known = ((each, self._first.get(each.id)) for each in guards)
+        return tuple(
+            SilentGuard(each.id, each.beat, max(0.0, now - first[1]))
+            for each, first in known
+            if first is not None and first[0] == each.beat
+        )
+
+
+def is_silent(guard: GuardRecord, seen: SilentGuard) -> bool:
+    """Whether a writer has missed three renewals, and so is probably dead."""
+    return seen.seconds >= 3 * RENEW_EVERY * guard.ttl
+
+
+def why_silent(guards: Sequence[GuardRecord], silent: Sequence[SilentGuard]) -> str:
+    """What helps against guards without a sign of life, for people. The time between two runs does not count."""
+    left = max(each.ttl * PATIENCE - seen.seconds for each, seen in zip(guards, silent, strict=True))
+    seconds = max(each.seconds for each in silent)
+    writers = listed([*map(named, guards)], MOST_NAMED)
+    return (
+        f"no sign of life of {writers} for {seconds:.0f} s: they count as dead after {max(left, 1):.0f} s more. Run "
+        f"again, which watches them with an open gate and counts on; `--wait {ceil(left / 60)}` watches for as long"
+    )
+
+
 @frozen
 class _Seen:
     record: GuardRecord
@@ -50,10 +100,10 @@ class Drain(Wait):
     The record of the gate must be in the log before. A guard that appears after the first listing was written after
     the gate's record, so its writer saw the gate and waits by itself: the drain does not wait for it.
 
-    A guard is dead if its beat has not changed for ttl × 1.25 on our clock.
+    A guard is dead if its beat has not changed for ttl × 1.25, as far as this run and earlier holders have seen.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  # one more than most: what drains share
         self,
         store: RecordStore,
         gate: Gate,
@@ -61,10 +111,12 @@ class Drain(Wait):
         limit: float,
         ignored: Collection[str],
         note_dead: Callable[[Sequence[str]], None],
+        sightings: Sightings | None = None,
     ) -> None:
         """``limit`` is in seconds. ``ignored`` are the ids of guards to skip. ``note_dead`` records the dead guards
-        before the drain ends; then they are deleted.
+        before the drain ends; then they are deleted. ``sightings`` are those of the drains before this one.
         """
+        self._sightings = sightings or Sightings()
         self._store = store
         self._gate = gate
         self._clock = clock
@@ -167,10 +219,10 @@ class Drain(Wait):
             known = None if self._seen is None else self._seen.get(guard)
             is_late = self._seen is not None and known is None
             if guard not in self._ignored and not is_late:
-                looked_at[guard] = (
-                    self._aged(known, now) if known and known.beat == beat else self._read(guard, beat, known)
-                )
-        self._seen = {guard: each for guard, each in looked_at.items() if self._is_waited_for(each.record)}
+                looked_at[guard] = known if known and known.beat == beat else self._read(guard, beat, known)
+        self._seen = {
+            guard: self._aged(each, now) for guard, each in looked_at.items() if self._is_waited_for(each.record)
+        }
         self.at_gate |= {guard: each.beat for guard, each in looked_at.items() if each.record.waits == HERE}
 
     def _is_waited_for(self, record: GuardRecord) -> bool:
@@ -180,7 +232,8 @@ class Drain(Wait):
     def _read(self, guard: str, beat: int, known: _Seen | None) -> _Seen:
         found = read_guard(self._store, guard, beat)
         record = found or GuardRecord(guard, beat, known.record.writer if known else "")
-        return _Seen(record, beat if found else _UNREAD, self._clock.monotonic())
+        at = self._clock.monotonic()
+        return _Seen(record, beat, self._sightings.since(guard, beat, at)) if found else _Seen(record, _UNREAD, at)
 
     def _aged(self, known: _Seen, now: float) -> _Seen:
         return replace(known, dead=now - known.since >= known.record.ttl * PATIENCE)

@@ -9,10 +9,10 @@ from dataclasses import replace
 from datetime import timedelta
 from types import MappingProxyType
 
-from tablectl.applying.drain_writers import MOST_NAMED, STUCK, Drain, named
+from tablectl.applying.drain_writers import MOST_NAMED, STUCK, Drain, is_silent, named, why_silent
 from tablectl.applying.events import RunEvent
 from tablectl.applying.hooks import TableHooks
-from tablectl.applying.run_context import RunContext, StopTableError, check_answers, interrupted
+from tablectl.applying.run_context import RunContext, StopTableError, check_answers, interrupted, table_key
 from tablectl.applying.shared_window import SharedWindow, WindowStep
 from tablectl.applying.statement_turns import SHORT_DRAIN, lane_of
 from tablectl.applying.waits import Later
@@ -45,6 +45,8 @@ class GateKeeper:
         self._table = plan.name
         self._drain = window.drain_of(plan)
         self._lease = lease
+        self._sightings = window.sightings[table_key(plan)]
+        self._sightings.recall(lease.record.silent, window.clock.monotonic())
         self._hooks = hooks
         self._turn = window.turns.of(plan.name, window.clock, window.driver)
         self._together = window.together
@@ -312,7 +314,15 @@ class GateKeeper:
         return now
 
     def _wait_for_writers(self, gate: Gate, limit: float) -> Drain:
-        left = Drain(self._lease.store, gate, self._window.clock, limit, self._given_up, self._lease.note_dead)
+        left = Drain(
+            self._lease.store,
+            gate,
+            self._window.clock,
+            limit,
+            self._given_up,
+            self._lease.note_dead,
+            self._sightings,
+        )
         left.wait(self._keep_alive)
         self.drained_for += left.seconds
         self.guarded |= left.guarded
@@ -339,12 +349,17 @@ class GateKeeper:
         since = self._window.clock.utc() - timedelta(seconds=left.seconds)
         message = f"waited {left.seconds:.0f} s for writers, since {since:%Y-%m-%d %H:%M:%S} UTC: {left.text}"
         if not self._window.stamp.proceed:
-            raise StopTableError(
-                RunOutcome.NO_WINDOW,
-                message,
-                "run again when they are done, or wait longer (`window.drain`, `--wait MINUTES`); "
-                "`--proceed REASON` goes on over them",
-            )
+            silent = self._sightings.silent(left.guards, self._window.clock.monotonic())
+            try:
+                self._lease.note_silent(silent)
+            except LeaseLost:
+                raise
+            except WindowError as error:
+                _log.warning("what was seen of the writers of %s was not recorded: %s", self._table, error.message)
+            hint = "run again when they are done, or wait longer (`window.drain`, `--wait MINUTES`)"
+            if left.guards and len(silent) == len(left.guards) and all(map(is_silent, left.guards, silent)):
+                hint = why_silent(left.guards, silent)
+            raise StopTableError(RunOutcome.NO_WINDOW, message, f"{hint}; `--proceed REASON` goes on over them")
         self._proceed(left, statement, message)
 
     def _proceed(self, left: Drain, statement: Statement, message: str) -> None:

@@ -29,6 +29,7 @@ from tablectl.applying.run_context import RunContext, TableJob, table_key
 from tablectl.applying.run_table import run_table, unexpected
 from tablectl.applying.scheduler import QueuedJob, Rules, Scheduler
 from tablectl.applying.shared_window import SharedWindow, shares_window
+from tablectl.applying.silent_writers import SILENT, SilentWriters
 from tablectl.applying.stopped_streams import Positions, StreamWait, continued_streams, positions_of
 from tablectl.applying.waits import GO, KEEP, Answer, Awaited, End, Go, Later, Wait, first_answer
 from tablectl.leases.clock import milliseconds
@@ -255,7 +256,8 @@ class _Task:
         self.leases = LeaseWait(job)
         self.dead = DeadStatements(job, self.leases)
         self.before_lease: tuple[Wait, ...] = (self.driver, *(wait(job) for wait in WAITS))
-        self.under_lease: tuple[Wait, ...] = (self.leases, Rights(job, self.leases), self.dead)
+        self.silent = SilentWriters(job, self.leases)
+        self.under_lease: tuple[Wait, ...] = (self.leases, Rights(job, self.leases), self.dead, self.silent)
         self.runs: dict[str, TableRun] = {}
         """The results of the attempts so far."""
         self.tries = 0
@@ -288,10 +290,12 @@ class _Task:
         if isinstance(answer, End):
             self._end_attempt(self._ended(answer))
             return self._finish()
-        if self.dead.waited:
+        if self.dead.waited or self.silent.waited:
             # The leases were held without a worker: by now the moment may be busy, and all workers, too.
+            awaited = STATEMENT_LEFT if self.dead.waited else SILENT
+            words = "the statement of a dead apply has ended" if self.dead.waited else "no guard is left to watch"
             self._release()
-            return Later(clock.monotonic(), STATEMENT_LEFT, "the statement of a dead apply has ended")
+            return Later(clock.monotonic(), awaited, words)
         self._end_attempt(self._work())
         return self._next_attempt() or self._finish()
 
@@ -317,7 +321,7 @@ class _Task:
             return
         self.driver.note_running([lease.running for lease in self.leases.all()], self.job.window.clock.monotonic())
         self.leases.close()
-        self.dead.waited = False
+        self.dead.waited = self.silent.waited = False
         for table in self.job.tables:
             # The work is done: a failing observer cannot change it.
             with suppress(Exception):
@@ -373,6 +377,7 @@ class _Task:
         report of it. Without runs, those of earlier attempts stay.
         """
         self._release()
+        self.silent.begin_again()
         notes = [wait.note for wait in (*self.under_lease, *self.before_lease)]
         for note in (*notes, self._after_earlier):
             runs = [_noted(note, run) for run in runs]

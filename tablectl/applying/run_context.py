@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,6 +11,7 @@ from threading import Event as Flag
 from typing import Protocol
 from uuid import uuid4
 
+from tablectl.applying.drain_writers import Sightings
 from tablectl.applying.events import Notify
 from tablectl.applying.scheduler import Pace
 from tablectl.applying.shared_window import SharedWindow
@@ -182,6 +184,8 @@ class RunContext:
     """Where the name of a table leads now, if its catalog is one that the engine need not know; else ``None``."""
     resolves: Callable[[TableName], bool] = _never
     """Whether ``resolve`` answers for a table: its statements name it by its location."""
+    sightings: defaultdict[str, Sightings] = field(default_factory=lambda: defaultdict(Sightings))
+    """What the run has seen of the guards of each table, by ``table_key``."""
     driver: str = ""
     """The name of the engine's driver; empty if the run has only one."""
     others: tuple[Engine, ...] = ()

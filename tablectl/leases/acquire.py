@@ -191,4 +191,5 @@ def _first(claim: Claim, last: LeaseRecord | None, clock: Clock, new_id: str) ->
         running=left.running if left else None,
         compared=last.compared if last else None,
         dead_guards=last.dead_guards if last else (),
+        silent=last.silent if last else (),
     )

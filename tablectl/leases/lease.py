@@ -19,6 +19,7 @@ from tablectl.leases.lease_records import (
     Gate,
     LeaseRecord,
     RunningStatement,
+    SilentGuard,
     prune,
     put,
     record_at,
@@ -221,6 +222,14 @@ class Lease:
             if new:
                 all_dead = (*self._record.dead_guards, *new)[-MOST_DEAD_GUARDS:]
                 self._append("note", dead_guards=all_dead, reason=f"{len(new)} guards gave no sign of life")
+
+    def note_silent(self, guards: Sequence[SilentGuard]) -> None:
+        """Record for how long guards have shown no sign of life, so that the next holder counts on."""
+        with self._alive():
+            self._check_tail()
+            kept = tuple(guards[:MOST_DEAD_GUARDS])
+            if kept != self._record.silent:
+                self._append("note", silent=kept, reason=f"{len(kept)} guards have shown no sign of life so far")
 
     def note(self, reason: str) -> None:
         """Record a decision before acting on it, such as to proceed despite writers that did not finish in time."""

@@ -56,6 +56,8 @@ UNREADABLE = "unreadable"
 """The kind of the stand-in for a record that cannot be read."""
 
 _UNREADABLE_TTL = 60.0
+_LONGEST_SILENCE = 1_000_000.0
+"""Seconds. A guard of the longest ttl, a day, is dead after 108,000."""
 _LONGEST_TEXT = 4_000
 _LONGEST_WORD = 200
 _MOST_OWED = 20_000
@@ -121,6 +123,23 @@ class RunningStatement:
 
 
 @dataclass(frozen=True)
+class SilentGuard:
+    """For how long the holders of a lease have seen the same beat of a guard, each on its own clock, one after another.
+
+    The time between two holders does not count: no two clocks are compared. Raises ``ValueError`` for what no holder
+    writes.
+    """
+
+    guard: str
+    beat: int
+    seconds: float
+
+    def __post_init__(self) -> None:
+        if not (_GUARD.fullmatch(self.guard) and 0 <= self.beat < 10**9 and 0 <= self.seconds <= _LONGEST_SILENCE):
+            raise ValueError(f"silent: {self!r:.200} is impossible")
+
+
+@dataclass(frozen=True)
 class LeaseRecord:
     """One step in the life of a table's lease. The last record, the tail, is the current state.
 
@@ -161,6 +180,8 @@ class LeaseRecord:
     """The newest version that was compared with the version before it and found equal."""
     dead_guards: tuple[str, ...] = ()
     """Ids of the guards that were taken for dead, newest last."""
+    silent: tuple[SilentGuard, ...] = ()
+    """The guards that showed no sign of life when writers were waited for last. A new holder counts on from there."""
 
     def __post_init__(self) -> None:
         possible = {
@@ -172,6 +193,7 @@ class LeaseRecord:
             "at": self.at.tzinfo is not None and _EARLIEST <= self.at <= _LATEST,
             "compared": self.compared is None or 0 <= self.compared <= LARGEST_NUMBER,
             "dead_guards": len(self.dead_guards) <= MOST_DEAD_GUARDS and all(map(_GUARD.fullmatch, self.dead_guards)),
+            "silent": len(self.silent) <= MOST_DEAD_GUARDS,
             "owed": sum(map(len, self.owed)) + len(self.owed) <= _MOST_OWED,
             "reason": len(self.reason) <= _LONGEST_TEXT,
         }
@@ -314,6 +336,7 @@ def parse_record(data: bytes) -> LeaseRecord:
         running=None if running is None else _running(_object(running, "running")),
         compared=None if compared is None else _int(body, "compared"),
         dead_guards=_texts(body, "dead_guards") if "dead_guards" in body else (),
+        silent=_silent(body["silent"]) if "silent" in body else (),
     )
 
 
@@ -447,6 +470,7 @@ def _with_inheritance(store: RecordStore, record: LeaseRecord, before: list[int]
                 running=last.running,
                 compared=last.compared,
                 dead_guards=last.dead_guards,
+                silent=last.silent,
             )
     return record
 
@@ -491,6 +515,13 @@ def _texts(body: Mapping[str, Any], name: str) -> tuple[str, ...]:
     if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
         raise ValueError(f"{name}: it is not a list of texts")
     return tuple(value)
+
+
+def _silent(value: object) -> tuple[SilentGuard, ...]:
+    if not isinstance(value, list):
+        raise ValueError("silent: it is not a list")
+    each = [_object(one, "silent") for one in value]
+    return tuple(SilentGuard(_text(one, "guard"), _int(one, "beat"), _number(one, "seconds")) for one in each)
 
 
 def _time(body: Mapping[str, Any], name: str) -> datetime:

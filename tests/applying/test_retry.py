@@ -28,15 +28,15 @@ def leased(run: Run) -> list[float]:
 
 def test_without_a_wait_there_is_one_try() -> None:
     one = run(wait=0)
-    FakeGuard(one.stores["/lake/a"], ttl=600)
+    FakeGuard(one.stores["/lake/a"], ttl=600).lives(one.clock)
     times = leased(one)
     report = one.apply()
-    assert (outcomes(report), times) == ({"a": "no window"}, [0])
+    assert (outcomes(report), times) == ({"a": "no window"}, [1])
 
 
 def test_the_pauses_grow_and_the_last_try_is_at_the_end() -> None:
     one = run(wait=3 * HOUR)
-    FakeGuard(one.stores["/lake/a"], ttl=80_000)
+    FakeGuard(one.stores["/lake/a"], ttl=80_000).lives(one.clock)
     times = leased(one)
     report = one.apply()
     assert outcomes(report) == {"a": "no window"}
@@ -45,19 +45,19 @@ def test_the_pauses_grow_and_the_last_try_is_at_the_end() -> None:
 
 def test_it_ends_with_the_first_that_succeeds() -> None:
     one = run()
-    one.clock.later(200, FakeGuard(one.stores["/lake/a"], ttl=600).end)
+    one.clock.later(200, FakeGuard(one.stores["/lake/a"], ttl=600).lives(one.clock).end)
     times = leased(one)
     report = one.apply()
     assert (outcomes(report), report.exit_code) == ({"a": "applied"}, 0)
-    assert times == [0, 60, 360]
+    assert times == [1, 62, 362]
     assert one.released()
 
 
 def test_no_lease_is_kept_in_between() -> None:
     one = run()
-    FakeGuard(one.stores["/lake/a"], ttl=80_000)
+    FakeGuard(one.stores["/lake/a"], ttl=80_000).lives(one.clock)
     kept: list[str] = []
-    one.clock.on_sleep = lambda: kept.append(one.kinds("a")[0])
+    one.notify = lambda event: kept.append(one.kinds("a")[0]) if event.step == "again" else None
     one.apply()
     assert set(kept) == {"release"}
 
@@ -99,7 +99,7 @@ def test_a_calendar_that_opens_too_late_is_not_waited_for() -> None:
 
 def test_a_stop_ends_the_waiting() -> None:
     one = run()
-    FakeGuard(one.stores["/lake/a"], ttl=80_000)
+    FakeGuard(one.stores["/lake/a"], ttl=80_000).lives(one.clock)
     one.clock.later(90, one.stop.set)
     report = one.apply()
     assert outcomes(report) == {"a": "no window"}
@@ -109,18 +109,18 @@ def test_a_stop_ends_the_waiting() -> None:
 
 def test_so_does_an_interrupted_clock() -> None:
     one = run()
-    FakeGuard(one.stores["/lake/a"], ttl=80_000)
+    FakeGuard(one.stores["/lake/a"], ttl=80_000).lives(one.clock)
 
     def stop() -> None:
         raise StoppedError("stopped while waiting")
 
-    one.clock.on_sleep = stop
+    one.clock.later(30, stop)
     assert outcomes(one.apply()) == {"a": "no window"}
 
 
 def test_a_waiting_run_names_what_it_waits_for() -> None:
-    one = run(wait=90)
-    FakeGuard(one.stores["/lake/a"], ttl=80_000)
+    one = run(wait=91)
+    FakeGuard(one.stores["/lake/a"], ttl=80_000).lives(one.clock)
     one.apply()
     words = [event.words for event in one.told if event.step == "again"]
     assert set(words) == {
@@ -133,7 +133,7 @@ def test_a_waiting_run_names_what_it_waits_for() -> None:
 def test_the_report_tells_of_all_tries() -> None:
     """The first one made a commit that fails no one, and its writer ended only for the second."""
     one = Run(config=WindowConfig(drain=0), wait=HOUR).tables("a", clustering=(("id",),))
-    writer = FakeGuard(one.stores["/lake/a"], mode=GuardMode.APPEND, ttl=80_000)
+    writer = FakeGuard(one.stores["/lake/a"], mode=GuardMode.APPEND, ttl=80_000).lives(one.clock)
     one.clock.later(30, writer.end)
     one.clock.later(40, lambda: one.lake.tables["/lake/a"].commit("WRITE", "stream"))
     report = one.apply(one.plan(clustering=("day",), isolation="Serializable"))
@@ -141,12 +141,12 @@ def test_the_report_tells_of_all_tries() -> None:
     assert (table.outcome, report.exit_code) == (RunOutcome.APPLIED, 0)
     assert set(table.changed) == {"clustering", "isolation"}
     assert (table.already, len(table.commits), len(table.statements)) == ((), 2, 2)
-    assert table.epoch == 2
+    assert table.epoch == 3  # the second lease after a look at whether the writer is alive
 
 
 def test_a_second_try_that_finds_all_done_is_still_applied() -> None:
     one = Run(config=WindowConfig(drain=0), wait=HOUR).tables("a", clustering=(("id",),))
-    FakeGuard(one.stores["/lake/a"], mode=GuardMode.APPEND, ttl=80_000)
+    FakeGuard(one.stores["/lake/a"], mode=GuardMode.APPEND, ttl=80_000).lives(one.clock)
     one.clock.later(30, lambda: one.lake.tables["/lake/a"].set_property("delta.isolationLevel", "Serializable"))
     table = only(one.apply(one.plan(clustering=("day",), isolation="Serializable")), "a")
     assert (table.outcome, len(table.commits)) == (RunOutcome.APPLIED, 1)

@@ -74,7 +74,7 @@ def test_a_stop_names_what_was_waited_for(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_the_events_of_waits_under_a_lease_say_what_is_awaited_too() -> None:
     run = Run(config=WindowConfig(drain=60)).tables("a")
-    FakeGuard(run.stores["/lake/a"], ttl=600)
+    FakeGuard(run.stores["/lake/a"], ttl=600).lives(run.clock)
     run.apply()
     told = [event for event in run.told if event.step == "draining"]
     assert {(event.awaited, event.most) for event in told} == {("for writers", 60.0)}
@@ -262,7 +262,7 @@ def test_a_lease_lost_in_a_wait_is_reported_as_one_lost_at_work(done: bool) -> N
 
 def test_a_stop_during_a_second_try_reports_the_gate_that_stays_shut() -> None:
     run = Run(config=WindowConfig(drain=0), wait=3600).tables("a")
-    guard = FakeGuard(run.stores["/lake/a"], ttl=600)
+    guard = FakeGuard(run.stores["/lake/a"], ttl=600).lives(run.clock)
 
     def another_run_dies() -> None:
         guard.end()
@@ -317,11 +317,11 @@ def test_what_ends_the_process_releases_its_lease_before_other_tables_end() -> N
 def test_no_wait_lasts_longer_than_the_bound_that_it_tells() -> None:
     late = Rule(cron="30 17 * * *", duration=timedelta(hours=1))
     run = Run(config=WindowConfig(drain=0, allow=(late,)), wait=8 * 3600).tables("a")
-    FakeGuard(run.stores["/lake/a"], ttl=80_000)
+    FakeGuard(run.stores["/lake/a"], ttl=80_000).lives(run.clock)
     run.apply()
     soaks = Run(config=WindowConfig(canary=1, soak=30), table_groups=(("delta.`/lake/a`", "delta.`/lake/b`"),))
     soaks.tables("ab").apply()
     told = [event for event in (*run.told, *soaks.told) if event.most]
-    assert {event.step for event in told} >= {"calendar", "again", "soak"}
+    assert {event.step for event in told} >= {"calendar", "silent writers", "again", "soak"}
     assert [event for event in told if event.waited is not None and event.waited > event.most] == []
     assert {event.most for event in told if event.step == "again"} >= {60.0, 300.0}

@@ -11,6 +11,7 @@ from tablectl.leases.clock import Clock
 from tablectl.leases.guards import GuardMode, GuardRecord
 from tablectl.leases.lease_records import Gate
 from tablectl.storage.records import RecordStore
+from tests.leases.lease_fakes import FakeClock
 
 _IDS = count(1)
 
@@ -33,6 +34,21 @@ class FakeGuard:
 
     def end(self) -> None:
         self.store.delete(self.record.name)
+        self.ended = True
+
+    ended = False
+
+    def lives(self, clock: FakeClock) -> FakeGuard:
+        """Renewed whenever the clock moves, until it ends."""
+        before = clock.on_sleep
+
+        def renew() -> None:
+            before()
+            if not self.ended:
+                self.beat()
+
+        clock.on_sleep = renew
+        return self
 
 
 def nothing(*_: object) -> None:

@@ -82,6 +82,7 @@ def test_a_record_is_json_that_people_can_read() -> None:
         "running": None,
         "compared": None,
         "dead_guards": [],
+        "silent": [],
     }
 
 
@@ -139,6 +140,11 @@ def changed(**fields: object) -> bytes:
         ({"kind": "RM -RF"}, "kind: "),
         ({"owner": "ann"}, "owner: it is not an object"),
         ({"dead_guards": ["../x"]}, "dead_guards: "),
+        ({"silent": {"0123abcd": 9}}, "silent: it is not a list"),
+        ({"silent": ["0123abcd"]}, "silent: it is not an object"),
+        ({"silent": [{"guard": "../x", "beat": 1, "seconds": 9}]}, "silent: "),
+        ({"silent": [{"guard": "0123abcd", "beat": 1, "seconds": 10**9}]}, "silent: "),
+        ({"silent": [{"guard": "0123abcd", "beat": -1, "seconds": 9}]}, "silent: "),
         ({"running": {"engine": "spark", "tag": "t", "until": 10**9}}, "until: "),
         ({"running": {"engine": "", "tag": "t", "until": 1}}, "engine: "),
     ],
@@ -211,7 +217,7 @@ def test_a_field_that_a_later_version_adds_is_ignored() -> None:
 
 def test_a_record_of_a_version_without_format_numbers_is_read() -> None:
     body = json.loads(dump_record(record(1)))
-    for added in ("format", "running", "compared", "dead_guards"):
+    for added in ("format", "running", "compared", "dead_guards", "silent"):
         del body[added]
     assert parse_record(json.dumps(body).encode()) == record(1)
 
