@@ -20,6 +20,7 @@ class Defect:
 
 
 _LEASES, _APPLYING, _WRITERS = "tests/leases", "tests/applying", "tests/writers"
+_CLONES = "tests/commands/test_shallow_clones.py"
 
 DEFECTS: tuple[Defect, ...] = (
     Defect(
@@ -156,6 +157,97 @@ DEFECTS: tuple[Defect, ...] = (
         (_APPLYING, _WRITERS),
     ),
     Defect(
+        "VACUUM deletes files that shallow clones read",
+        "tablectl/applying/run_upkeep.py",
+        "    if reason:\n        raise StopTableError(RunOutcome.REFUSED, reason, hint)",
+        "    if not hint and reason:\n        raise StopTableError(RunOutcome.REFUSED, reason, hint)",
+        (f"{_APPLYING}/test_run_upkeep.py",),
+    ),
+    Defect(
+        "a table that may be a clone and cannot be read is passed over",
+        "tablectl/planning/plan_upkeep.py",
+        "    if clones.unread:",
+        "    if clones.unread and clones.names:",
+        (f"{_APPLYING}/test_run_upkeep.py",),
+    ),
+    Defect(
+        "files that a clone names by absolute paths are not noticed",
+        "tablectl/log/foreign_files.py",
+        "    if _ABSOLUTE.match(path):",
+        "    if _ABSOLUTE.match(vector):",
+        (_CLONES,),
+    ),
+    Defect(
+        "vectors that a clone names by absolute paths are not noticed",
+        "tablectl/log/foreign_files.py",
+        "    if vector.startswith(_PATH_VECTOR):",
+        "    if path.startswith(_PATH_VECTOR) and not path:",
+        (_CLONES,),
+    ),
+    Defect(
+        "the tombstones of a clone's checkpoint are not read",
+        "tablectl/log/checkpoint.py",
+        'for kind in ("add", "remove"):',
+        'for kind in ("add",):',
+        (_CLONES,),
+    ),
+    Defect(
+        "clones without a policy are not looked for",
+        "tablectl/commands/shallow_clones.py",
+        "neighbours.tables.items() if real_place(where) not in known}",
+        "neighbours.tables.items() if real_place(where) in known}",
+        (_CLONES,),
+    ),
+    Defect(
+        "links in the paths of a clone are not resolved",
+        "tablectl/commands/shallow_clones.py",
+        "return {place, _real(place)}",
+        "return {place}",
+        (_CLONES,),
+    ),
+    Defect(
+        "a RESTORE goes on while VACUUM deletes",
+        "tablectl/applying/run_upkeep.py",
+        "        while not session.gate.admit(statement, statement.phase):\n            pass\n        _check_may_run",
+        "        _check_may_run",
+        (f"{_APPLYING}/test_run_upkeep.py",),
+    ),
+    Defect(
+        "what changed during the DRY RUN of VACUUM is not noticed",
+        "tablectl/applying/run_upkeep.py",
+        "        if not _may_vacuum(session, statement, live):\n            return\n        deleted",
+        "        deleted",
+        (f"{_APPLYING}/test_run_upkeep.py",),
+    ),
+    Defect(
+        "what others undo before the end of the run is not looked for",
+        "tablectl/applying/run.py",
+        "    runs |= _last_looks(window, todo, runs)\n",
+        "",
+        (f"{_APPLYING}/test_last_look.py",),
+    ),
+    Defect(
+        "a change that others have undone is reported as applied",
+        "tablectl/applying/table_session.py",
+        "    if not undone:\n        return run",
+        "    if undone or not undone:\n        return run",
+        (f"{_APPLYING}/test_last_look.py",),
+    ),
+    Defect(
+        "a table that cannot be looked at again is reported as applied",
+        "tablectl/applying/table_session.py",
+        '        message = f"it was as declared, and could not',
+        '        return run\n        message = f"it was as declared, and could not',
+        (f"{_APPLYING}/test_last_look.py",),
+    ),
+    Defect(
+        "a name that was moved after the change is not noticed",
+        "tablectl/applying/table_session.py",
+        "if canonical_location(where) != canonical_location(plan.location):",
+        "if canonical_location(where) == plan.location and not where:",
+        (f"{_APPLYING}/test_last_look.py",),
+    ),
+    Defect(
         "each drain counts the silence of a writer from its own start",
         "tablectl/applying/drain_writers.py",
         "if known is None or known[0] != beat:",
@@ -177,7 +269,7 @@ DEFECTS: tuple[Defect, ...] = (
         (f"{_APPLYING}/test_silent_writers.py",),
     ),
     Defect(
-        "what a drain saw in vain is not written down",
+        "what a drain saw that gave up is not written down",
         "tablectl/applying/gate.py",
         "                self._lease.note_silent(silent)",
         "                pass",

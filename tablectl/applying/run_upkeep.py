@@ -46,7 +46,15 @@ from tablectl.model.stamp import read_stamp
 from tablectl.model.stream_progress import StreamPosition, StreamState, UnknownStream
 from tablectl.model.table import LOOK_BACK, Depth, LiveTable
 from tablectl.model.upkeep import kept_seconds
-from tablectl.planning.plan_upkeep import FIX_RETENTION, OPTIMIZE, UpkeepTable, upkeep_table, why_no_vacuum
+from tablectl.planning.plan_upkeep import (
+    FIX_RETENTION,
+    OPTIMIZE,
+    VACUUM_RISKS,
+    UpkeepTable,
+    upkeep_table,
+    why_no_vacuum,
+    why_read_by_clones,
+)
 
 _OF_A_SLICE = 0.85
 """The part of ``window.upkeep`` after which a slice is interrupted: the rest is for its end and for the gate."""
@@ -388,14 +396,15 @@ def _goes_first(guard: GuardRecord) -> bool:
 
 
 def _vacuum(session: TableSession, statement: Statement) -> None:
-    """VACUUM while all writers go on: its gate stays open. DRY RUN first, which Delta refuses for the same reasons."""
+    """VACUUM behind the gate ``no-schema``: a RESTORE that commits while files are deleted would name some of them.
+    Other guarded writes go on. DRY RUN first, with an open gate, which Delta refuses for the same reasons.
+    """
     window = session.window
     _check_may_run(session)
     live = session.read()
-    why = check_vacuum(session, _plan(session), live)
-    if why:
-        session.wait_for(statement, why)
+    if not _may_vacuum(session, statement, live):
         return
+    session.tell("note", VACUUM_RISKS)
     session.lease.prove(window.budget)
     check_target(session, statement, live.table_id)
     session.tell("dry run", "VACUUM DRY RUN")
@@ -404,7 +413,34 @@ def _vacuum(session: TableSession, statement: Statement) -> None:
     except EngineError as wrong:
         raise _failed(session, statement, wrong, "VACUUM DRY RUN: ") from wrong
     session.tell("note", f"VACUUM would delete {files:,} files and directories")
+    began = window.clock.monotonic()
+    try:
+        while not session.gate.admit(statement, statement.phase):
+            pass
+        _check_may_run(session)
+        live = session.read()  # the DRY RUN may have taken hours
+        if not _may_vacuum(session, statement, live):
+            return
+        deleted, size = _send_vacuum(session, statement, live)
+    finally:
+        session.gate.open()
+    told = f", and {deleted:,} files ({size_text(size)}) were deleted" if deleted is not None else ""
+    shut = f"; guarded writes of mode `any` waited for {window.clock.monotonic() - began:.0f} s at most"
+    session.hooks.notes.append(f"VACUUM: DRY RUN named {files:,} files and directories{told}{shut}")
+
+
+def _may_vacuum(session: TableSession, statement: Statement, live: LiveTable) -> bool:
+    why = check_vacuum(session, _plan(session), live)
+    if why:
+        session.wait_for(statement, why)
+    return not why
+
+
+def _send_vacuum(session: TableSession, statement: Statement, live: LiveTable) -> tuple[int | None, int]:
+    """Send it. Returns the deleted files, ``None`` if no commit tells it, and their bytes."""
+    window = session.window
     session.lease.prove(window.budget)
+    check_target(session, statement, live.table_id)
     sent = Sent(window.new_tag(), live.version, rewrites=False, single=False)
     error = send(session, statement, sent, lambda may: window.engine.execute(statement.sql, sent.tag, may))
     answer = settle_statement(session, sent, error)
@@ -416,9 +452,7 @@ def _vacuum(session: TableSession, statement: Statement) -> None:
     made = window.reader.commits(session.plan.location, after=live.version)
     ours = [each for each in made if isinstance(answer, Landed) and each.version in answer.versions]
     size = sum(each.metric("sizeOfDataToDelete") for each in ours)
-    deleted = sum(each.metric("numDeletedFiles") for each in ours)
-    told = f", and {deleted:,} files ({size_text(size)}) were deleted" if ours else ""
-    session.hooks.notes.append(f"VACUUM: DRY RUN named {files:,} files and directories{told}")
+    return (sum(each.metric("numDeletedFiles") for each in ours) if ours else None), size
 
 
 def check_vacuum(session: TableSession, plan: UpkeepTable, live: LiveTable) -> str:
@@ -428,9 +462,8 @@ def check_vacuum(session: TableSession, plan: UpkeepTable, live: LiveTable) -> s
     keeps = kept_seconds(live.property(keys.DELETED_FILE_RETENTION))
     if reason := why_no_vacuum(live, plan.keeps):
         raise StopTableError(RunOutcome.REFUSED, reason, FIX_RETENTION)
-    if plan.clones:
-        reason = f"shallow clones read files of this table: {listed(plan.clones, _MOST)}"
-        hint = "make them tables of their own (CREATE OR REPLACE TABLE … AS SELECT), or leave `vacuum` out"
+    reason, hint = why_read_by_clones(plan.clones())
+    if reason:
         raise StopTableError(RunOutcome.REFUSED, reason, hint)
     horizon = milliseconds(session.window.clock.utc()) - round(keeps * 1000)
     return _streams(session, plan, horizon) or _writers(session, live, keeps)

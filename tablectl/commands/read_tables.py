@@ -150,6 +150,8 @@ class LocatedTable:
     """Patterns that match no live table, and may."""
     others: tuple[str, ...] = ()
     """Why something that a pattern matches is not a Delta table."""
+    missing: frozenset[str] = frozenset()
+    """The names among the failures that no table has."""
     policies: str = ""
     """``Plan.policies``."""
     changed_since: str = ""
@@ -186,6 +188,7 @@ def locate(project: Project, specs: Specs, selection: Selection = _ALL) -> Locat
         failures=(*failures, *shared),
         unmatched=tuple(sorted(unmatched)),
         others=tuple(sorted(found.others)),
+        missing=frozenset(name.text for name, where in locations.items() if isinstance(where, MissingError)),
         policies=digest_of_tables(selected) if selection.changed else specs.digest,
         changed_since=selection.changed.commit if selection.changed else "",
     )

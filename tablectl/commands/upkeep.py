@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
@@ -15,14 +15,14 @@ from tablectl.commands.command import command, function
 from tablectl.commands.options import PolicyTables, Reported
 from tablectl.commands.output import Output
 from tablectl.commands.project import Project
-from tablectl.commands.read_tables import OnRead, ignore_progress, in_threads, locate, locate_tables, read_tables
+from tablectl.commands.read_tables import OnRead, ignore_progress, locate_tables, read_tables
 from tablectl.commands.report_facts import context_here, plan_context
 from tablectl.commands.report_files import ReportFiles, report_of
 from tablectl.commands.run_plan import Control, RunOptions, read_reason, run
 from tablectl.commands.selection import Selection
-from tablectl.delta.locations import canonical_location
+from tablectl.commands.shallow_clones import CloneFinder
 from tablectl.leases.clock import today
-from tablectl.log.reader import Reading, read_commits
+from tablectl.log.reader import Reading
 from tablectl.log.recent_commits import read_past_commits
 from tablectl.model.calendar import TableWindow
 from tablectl.model.commit_contents import UnnamedFiles
@@ -34,7 +34,14 @@ from tablectl.model.safe_text import natural_key
 from tablectl.model.table import LOOK_BACK, Depth, LiveTable
 from tablectl.model.upkeep import UpkeepFacts
 from tablectl.planning.plan_file import FORMAT
-from tablectl.planning.plan_upkeep import FIX_RETENTION, VACUUM, UpkeepTable, upkeep_table, why_no_vacuum
+from tablectl.planning.plan_upkeep import (
+    FIX_RETENTION,
+    VACUUM,
+    UpkeepTable,
+    upkeep_table,
+    why_no_vacuum,
+    why_read_by_clones,
+)
 from tablectl.policies.declare_setting import setting
 from tablectl.policies.declared_tables import Specs, TableSpec
 from tablectl.policies.field_types import Text, duration, flag, number
@@ -167,7 +174,7 @@ def _apply(
 
 def do_upkeep(project: Project, found: FoundUpkeep, control: Control, options: RunOptions) -> RunReport:
     """Do what is due. Raises as ``run_plan.run``."""
-    return run(project, found.with_clones(project).plan(project), control, options)
+    return run(project, found.plan(project), control, options)
 
 
 @frozen
@@ -193,46 +200,6 @@ class FoundUpkeep:
             failures=failures,
         )
 
-    def with_clones(self, project: Project) -> FoundUpkeep:
-        """With the shallow clones among the tables of the policies. Each table's first commit says what it is a clone
-        of; where that was cleaned up, nothing does.
-        """
-        due = [each for each in self.tables if any(one.id == VACUUM for one in each.statements)]
-        if not due:
-            return self
-        located = locate(project, self.specs).tables
-        sources = _sources(project, located)
-        tables = tuple(
-            replace(each, clones=tuple(name for name, source in sources if source in _names(each)))
-            if each in due
-            else each
-            for each in self.tables
-        )
-        return replace(self, tables=tables)
-
-
-def _names(table: UpkeepTable) -> set[str]:
-    return {table.table.key, canonical_location(table.location)}
-
-
-def _sources(project: Project, located: Sequence[tuple[TableSpec, str]]) -> list[tuple[str, str]]:
-    """Each table that is a shallow clone, with the name or the location of its source."""
-    read = partial(read_commits, after=-1, until=0, limit=1, options=project.stores)
-    found = []
-    for spec, _, commits in in_threads(project, located, lambda _spec, where: read(where)):
-        first = commits[0] if isinstance(commits, tuple) and commits else None
-        if first and first.operation == "CLONE" and first.parameters.get("isShallow", "true") == "true":
-            found.append((spec.name.text, _source_key(first.parameters.get("source", ""))))
-    return found
-
-
-def _source_key(source: str) -> str:
-    """A source as ``_names`` has it: Delta writes a location, ``delta.`location```, or the name in a catalog."""
-    text = source.strip()
-    if text.startswith("delta.`"):
-        text = text.removeprefix("delta.`").removesuffix("`")
-    return canonical_location(text) if "/" in text else text.replace("`", "").lower()
-
 
 def collect_upkeep(project: Project, options: UpkeepOptions, on_read: OnRead = ignore_progress) -> FoundUpkeep:
     """What is due on the selected tables whose policy declares upkeep. Raises as ``locate``."""
@@ -245,7 +212,14 @@ def collect_upkeep(project: Project, options: UpkeepOptions, on_read: OnRead = i
     make = partial(_made, project, now=now, list_files=options.list_files)
     found = list(read_tables(project, wanted, depths, make, on_read, failures))
     named = {spec.name.text for spec, _ in wanted.tables}
+    tables = sorted((table for _, (_, table) in found if table is not None), key=lambda table: table.name)
+    vacuums = [each for each in tables if any(one.id == VACUUM for one in each.statements)]
+    finder = CloneFinder(project, specs, vacuums)
+    tables = [replace(each, clones=partial(finder.of, each.location)) if each in vacuums else each for each in tables]
     rows = [row for _, (row, _) in found]
+    if selection == Selection():  # else it would look up all other tables, which only VACUUM needs
+        refused = {each.location: why for each in vacuums if (why := why_read_by_clones(finder.of(each.location))[0])}
+        rows = [_refused(row, refused.get(row.location, "")) for row in rows]
     rows += [
         TableUpkeep(table=each.name, state="not readable", reason=each.message)
         for each in (*located.failures, *failures)
@@ -259,8 +233,11 @@ def collect_upkeep(project: Project, options: UpkeepOptions, on_read: OnRead = i
         located.unmatched,
         selection != Selection(),
     )
-    tables = sorted((table for _, (_, table) in found if table is not None), key=lambda table: table.name)
     return FoundUpkeep(lake, tuple(tables), specs)
+
+
+def _refused(row: TableUpkeep, why: str) -> TableUpkeep:
+    return replace(row, state="refused", reason="; ".join(filter(None, (row.reason, why)))) if why else row
 
 
 def _depth(project: Project, spec: TableSpec, *, now: int, losses: bool) -> Callable[[LiveTable], Depth]:

@@ -145,6 +145,35 @@ def _files(file: CheckedParquet, seen: set[tuple[str, str]], columns: Sequence[s
                 yield action
 
 
+def named_files(log: TableLog, checkpoint: Checkpoint) -> Iterator[tuple[str, str]]:
+    """The path, decoded, and the deletion vector of each file that a checkpoint names, tombstones included."""
+    for name in checkpoint.files:
+        if name.endswith(".json"):
+            yield from (each.key for each in read_commit(log, name, checkpoint.version, with_files=True).files)
+            sidecars = _sidecars_in_json(log, name)
+        else:
+            with _parquet(log, name) as file:
+                yield from _named(file)
+                sidecars = _sidecars_in_parquet(file)
+        for sidecar in sidecars:
+            with _parquet(log, f"_sidecars/{sidecar}") as file:
+                yield from _named(file)
+
+
+def _named(file: CheckedParquet) -> Iterator[tuple[str, str]]:
+    for kind in ("add", "remove"):
+        if kind not in file.columns:
+            continue
+        _expect_leaves(file, [f"{kind}.path"])
+        for batch in file.rows([f"{kind}.path", f"{kind}.deletionVector"]):
+            for row in batch.column(kind).drop_null().to_pylist():
+                if kind == "remove" and row.get("path") is None:
+                    continue  # some writers store an action that is not there as an empty one
+                vector = row.get("deletionVector")
+                known = vector is not None and vector.get("storageType") is not None
+                yield unquote(expect_text(row.get("path"), "path")), vector_id(vector) if known else ""
+
+
 def _count_sidecar(log: TableLog, name: str, seen: set[tuple[str, str]]) -> Counts:
     with _parquet(log, f"_sidecars/{name}") as file:
         return _count(file, seen)

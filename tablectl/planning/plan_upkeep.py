@@ -5,7 +5,7 @@ Upkeep never changes a plan: it has no change and no plan file. What is due is d
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import field, replace
 from math import ceil
 
@@ -15,7 +15,7 @@ from tablectl.delta import keys
 from tablectl.model.commit_contents import CommittedTransaction
 from tablectl.model.operations import OptimizeData, VacuumFiles
 from tablectl.model.plan import Basis, Phase, ProtocolFact, Rewrite, Statement, TablePlan
-from tablectl.model.safe_text import size_text, time_text
+from tablectl.model.safe_text import listed, size_text, time_text
 from tablectl.model.table import LiveTable
 from tablectl.model.table_options import TableOptions
 from tablectl.model.upkeep import (
@@ -35,7 +35,30 @@ from tablectl.support.json_text import UNWRITTEN
 
 OPTIMIZE = "upkeep.optimize"
 VACUUM = "upkeep.vacuum"
+_MOST = 5
+"""How many tables a message names."""
+VACUUM_RISKS = (
+    "VACUUM cannot see shallow clones outside of the policies and their folders, queries that run for longer than the "
+    "retention, and RESTOREs without a guard (docs/upkeep.md)"
+)
 _NOT_LOGGED = "no VACUUM is in the log: on S3 Delta records none unless it is asked to"
+
+
+@frozen
+class ShallowClones:
+    """The tables that read files of another one, as far as a look at the known tables tells."""
+
+    names: tuple[str, ...] = ()
+    """The shallow clones, by name."""
+    unread: tuple[str, ...] = ()
+    """Tables that could not be looked at, and why: any of them may be a clone."""
+    looked: int = 0
+    """How many tables were looked at."""
+
+
+def no_clones() -> ShallowClones:
+    """No table is a clone."""
+    return ShallowClones()
 
 
 @frozen(kw_only=True)
@@ -45,8 +68,8 @@ class UpkeepTable(TablePlan):
     upkeep: UpkeepPolicy
     keeps: str | None = None
     """``retention.deleted_files`` of the policy; ``None`` if it declares none."""
-    clones: tuple[str, ...] = ()
-    """Tables of the policies that are shallow clones of this one: they read its files."""
+    clones: Callable[[], ShallowClones] = field(default=no_clones, metadata=UNWRITTEN)
+    """Looks for the shallow clones of this table, which read its files."""
     made: Mapping[str, tuple[CommittedTransaction, ...]] = field(default_factory=dict, metadata=UNWRITTEN)
     """The commits of each statement that conflict with writers, by its id."""
 
@@ -115,7 +138,8 @@ def _vacuum(policy: UpkeepPolicy, live: LiveTable, facts: UpkeepFacts, now: int)
     if facts.unread and not files:
         why = f"how many files no reader can need any more is unknown: {facts.unread}"
     last = f"the last VACUUM was at {time_text(done)}" if done else "no VACUUM was found"
-    notes = (_NOT_LOGGED,) if not done and live.location.startswith("s3") else ()
+    notes = [_NOT_LOGGED] if not done and live.location.startswith("s3") else []
+    notes += [VACUUM_RISKS] if now >= since else []
     yield UpkeepTask(
         kind="vacuum",
         due=now >= since,
@@ -124,7 +148,7 @@ def _vacuum(policy: UpkeepPolicy, live: LiveTable, facts: UpkeepFacts, now: int)
         last=done,
         files=None if facts.unread else files,
         bytes=None if facts.unread or (files and not size) else size,
-        notes=notes,
+        notes=tuple(notes),
     )
 
 
@@ -137,6 +161,19 @@ def why_no_vacuum(live: LiveTable, declared: str | None) -> str:
         return ""
     stored = text or "the default, 7 days"
     return f"VACUUM would keep files for {stored}, and the policy's `retention.deleted_files` is {declared}"
+
+
+def why_read_by_clones(clones: ShallowClones) -> tuple[str, str]:
+    """Why VACUUM could delete files that shallow clones read, and what helps; empty texts if no clone is known and all
+    tables could be looked at.
+    """
+    if clones.names:
+        hint = "make them tables of their own (CREATE OR REPLACE TABLE … AS SELECT), or leave `vacuum` out"
+        return f"shallow clones read files of this table: {listed(clones.names, _MOST)}", hint
+    if clones.unread:
+        why = f"tables that may be shallow clones of this one cannot be read: {listed(clones.unread, _MOST)}"
+        return why, "make them readable or take them away; VACUUM deletes files that a clone reads"
+    return "", ""
 
 
 FIX_RETENTION = "declare `retention.deleted_files` and run `tablectl apply` first, which sets the retention"
@@ -167,7 +204,7 @@ def upkeep_table(
 
 
 def _beside_all(statement: Statement) -> Statement:
-    """VACUUM fails no writer, whatever its client: its commits have no actions, and no gate shuts for it."""
+    """VACUUM fails no writer, whatever its client: its commits have no actions. Its gate stops a RESTORE alone."""
     if statement.id != VACUUM:
         return statement
     return replace(statement, phase=Phase.FREE, reason="its commits have no actions", fails="")

@@ -18,7 +18,7 @@ from tablectl.model.stamp import Stamp
 from tablectl.model.stream_progress import StreamPosition
 from tablectl.model.table_options import TableOptions
 from tablectl.model.upkeep import OptimizePolicy, UpkeepFacts, UpkeepPolicy, VacuumPolicy
-from tablectl.planning.plan_upkeep import UpkeepTable, due_tasks, upkeep_table
+from tablectl.planning.plan_upkeep import VACUUM_RISKS, ShallowClones, UpkeepTable, due_tasks, upkeep_table
 from tests.applying.fake_lake import FakeEngine, FakeTable
 from tests.applying.world import World
 from tests.applying.writers import FakeGuard
@@ -83,9 +83,12 @@ def test_files_are_merged_and_then_old_ones_deleted() -> None:
     assert world.sent == ["OPTIMIZE `delta`.`/lake/orders`", "VACUUM `delta`.`/lake/orders`"]
     assert run.notes == (
         "OPTIMIZE: 100 files (100.0 kB) became 1, in 1 slice; the gate was shut for 0 s at most",
-        "VACUUM: DRY RUN named 7 files and directories, and 7 files (7.0 kB) were deleted",
+        (
+            "VACUUM: DRY RUN named 7 files and directories, and 7 files (7.0 kB) were deleted; "
+            "guarded writes of mode `any` waited for 0 s at most"
+        ),
     )
-    assert [each.gate for each in run.gates] == ["appends-only"]
+    assert [each.gate for each in run.gates] == ["appends-only", "no-schema"]
     assert world.gate() == "open"
 
 
@@ -112,11 +115,12 @@ def test_another_product_gets_no_settings() -> None:
     assert world.settings == {}
 
 
-def test_vacuum_runs_while_the_gate_is_open() -> None:
+def test_vacuum_deletes_while_a_restore_waits_and_other_writes_go_on() -> None:
     world, gates = Upkeep(), list[str]()
     world.before = lambda _table, sql: gates.append(f"{sql.split()[0]} {world.gate()}")
     world.upkeep()
-    assert gates == ["OPTIMIZE appends-only", "VACUUM open"]
+    assert gates == ["OPTIMIZE appends-only", "VACUUM no-schema"]
+    assert world.gate() == "open"
 
 
 def test_vacuum_never_overrides_the_retention() -> None:
@@ -341,7 +345,7 @@ def test_vacuum_is_refused_while_the_table_keeps_files_for_less_than_the_policy(
 
 def test_vacuum_is_refused_for_the_source_of_a_shallow_clone() -> None:
     world = Upkeep()
-    run = world.upkeep(VACUUM, clones=("lake.dev.orders",))
+    run = world.upkeep(VACUUM, clones=lambda: ShallowClones(("lake.dev.orders",)))
     assert (run.outcome, world.sent) == ("refused", [])
     assert "shallow clones read files of this table: lake.dev.orders" in run.message
 
@@ -353,3 +357,90 @@ def test_vacuum_with_a_short_retention_waits_for_running_writes() -> None:
     run = world.upkeep(VACUUM)
     assert (run.outcome, world.sent) == ("waiting", [])
     assert "files are kept for 60 min, and writes are running: nightly" in run.message
+
+
+def test_vacuum_does_not_run_while_a_table_that_may_be_a_clone_cannot_be_read() -> None:
+    world = Upkeep()
+    run = world.upkeep(VACUUM, clones=lambda: ShallowClones(unread=("lake.dev.orders: its log is damaged",)))
+    assert (run.outcome, world.sent) == ("refused", [])
+    assert "that may be shallow clones of this one cannot be read: lake.dev.orders: its log is damaged" in run.message
+
+
+def test_a_clone_that_is_made_during_the_dry_run_is_found() -> None:
+    """The DRY RUN of a large table takes hours. What was found before it is old."""
+    world, names = Upkeep(), list[str]()
+    world.tick = lambda event: names.append("lake.dev.orders") if event == "dry run" else None
+    run = world.upkeep(VACUUM, clones=lambda: ShallowClones(tuple(names)))
+    assert (run.outcome, world.sent, world.gate()) == ("refused", [], "open")
+
+
+# A RESTORE, and what else changes the table as a whole
+
+
+def test_a_guarded_restore_that_is_running_ends_before_files_are_deleted() -> None:
+    world = Upkeep()
+    restore = FakeGuard(world.store, "restore", GuardMode.ANY).lives(world.clock)
+    seen = list[bool]()
+    world.clock.later(20, restore.end)
+    world.before = lambda _table, sql: seen.append(restore.ended) if sql.startswith("VACUUM") else None
+    assert world.upkeep(VACUUM).outcome == "applied"
+    assert seen == [True]
+
+
+def test_vacuum_waits_for_no_append_and_no_merge() -> None:
+    world = Upkeep()
+    for mode in (GuardMode.APPEND, GuardMode.REWRITE):
+        FakeGuard(world.store, str(mode), mode).lives(world.clock)
+    began = world.clock.now
+    assert world.upkeep(VACUUM).outcome == "applied"
+    assert world.clock.now - began < 1
+
+
+def test_vacuum_does_not_run_while_a_guarded_restore_does_not_end() -> None:
+    world = Upkeep()
+    FakeGuard(world.store, "restore", GuardMode.ANY).lives(world.clock)
+    run = world.upkeep(VACUUM)
+    assert (run.outcome, world.sent, world.gate()) == ("no window", [], "open")
+
+
+def test_a_table_that_changed_while_a_restore_was_waited_for_is_looked_at_again() -> None:
+    world = Upkeep()
+    restore = FakeGuard(world.store, "restore", GuardMode.ANY).lives(world.clock)
+
+    def restored() -> None:
+        world.table.set_property("delta.deletedFileRetentionDuration", "interval 1 day")
+        restore.end()
+
+    world.clock.later(20, restored)
+    run = world.upkeep(VACUUM, keeps="interval 7 days")
+    assert (run.outcome, world.sent) == ("refused", [])
+
+
+def test_the_gate_stays_shut_while_a_vacuum_without_an_answer_may_delete() -> None:
+    world = Upkeep()
+
+    def lost(_table: FakeTable, _sql: str) -> None:
+        assert world.last is not None
+        world.last.interrupt = lambda tag, address="": None  # type: ignore[method-assign]
+        raise EngineError("the connection broke", unanswered=True)
+
+    class Remote(world.engine):  # type: ignore[name-defined,misc]
+        """An engine that goes on without its client."""
+
+        def __init__(self, *args: Any, **given: Any) -> None:
+            super().__init__(*args, **given)
+            self.bound, self.address = 400.0, "connect"
+
+    world.engine, world.before = Remote, lost
+    run = world.upkeep(VACUUM)
+    last = tail(world.store)
+    assert last is not None
+    assert (run.outcome, str(last.shut)) == ("unknown", "no-schema")
+
+
+def test_the_run_says_what_vacuum_cannot_see_before_it_runs() -> None:
+    world = Upkeep()
+    world.upkeep(VACUUM)
+    told = [event.words for event in world.told]
+    assert next(each for each in told if each == VACUUM_RISKS)
+    assert told.index(VACUUM_RISKS) < next(at for at, each in enumerate(told) if "VACUUM would delete" in each)

@@ -264,7 +264,7 @@ def test_what_an_earlier_holder_saw_is_not_counted_twice() -> None:
     assert sightings.since("0123abcd", 4, 1100.0) == 950.0
 
 
-def test_the_record_of_a_run_that_waited_in_vain_names_the_guard_and_its_beat() -> None:
+def test_the_record_x_names_the_guard_and_its_beat() -> None:
     world = World(config=WindowConfig(drain=100))
     world.lake.add()
     guard = FakeGuard(world.store, "merge", ttl=1800)

@@ -13,7 +13,7 @@ from tablectl.applying.upkeep_records import due_by_records, note_done
 from tablectl.leases.clock import milliseconds
 from tablectl.leases.guards import GuardMode
 from tablectl.model.upkeep import OptimizePolicy, UpkeepFacts, UpkeepPolicy, UpkeepTask, VacuumPolicy
-from tablectl.planning.plan_upkeep import OPTIMIZE, VACUUM
+from tablectl.planning.plan_upkeep import OPTIMIZE, VACUUM, ShallowClones
 from tests.applying.test_run_upkeep import Upkeep, operations
 from tests.applying.world import Kill
 from tests.applying.writers import FakeGuard
@@ -77,7 +77,7 @@ def test_a_run_that_was_killed_before_its_record_is_done_again_once() -> None:
 def test_what_waits_for_a_later_run_has_no_record() -> None:
     vacuum = UpkeepPolicy(vacuum=VacuumPolicy(every="7 days"))
     refused = Upkeep()
-    assert refused.upkeep(vacuum, clones=("lake.dev.orders",)).outcome == "refused"
+    assert refused.upkeep(vacuum, clones=lambda: ShallowClones(("lake.dev.orders",))).outcome == "refused"
     waits = Upkeep()
     waits.table.set_property("delta.deletedFileRetentionDuration", "interval 1 hour")
     FakeGuard(waits.store, "nightly", GuardMode.APPEND)

@@ -208,24 +208,6 @@ def test_one_table_that_cannot_be_read_costs_the_others_nothing(cli: Cli, lake: 
     assert (result.code, rows(result.out)["many"]["state"]) == (1, "due")
 
 
-def test_the_source_of_a_shallow_clone_is_not_vacuumed(cli: Cli, lake: Repository, fake_spark: FakeSpark) -> None:
-    source = lake.lake / "many"
-    log = create(lake.lake / "clone") / "_delta_log" / f"{0:020d}.json"
-    info, *rest = log.read_text().splitlines()
-    clone = {
-        **json.loads(info)["commitInfo"],
-        "operation": "CLONE",
-        "operationParameters": {"source": f"delta.`{source}`"},
-    }
-    log.write_text("\n".join([json.dumps({"commitInfo": clone}), *rest]) + "\n")
-    lake.policies({"clone": "{}"}, "more.yaml")
-    result = cli("upkeep", "--apply", "--format", "json")
-    (table,) = json.loads(result.out)["tables"]
-    assert table["outcome"] == "refused"
-    assert f"shallow clones read files of this table: {lake.name('clone')}" in table["message"]
-    assert [sql.split()[0] for sql in fake_spark.sent] == ["OPTIMIZE"]
-
-
 def test_a_retention_that_changed_in_between_is_found_under_the_lease(
     cli: Cli, lake: Repository, fake_spark: FakeSpark
 ) -> None:

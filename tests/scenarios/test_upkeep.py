@@ -142,6 +142,81 @@ def test_vacuum_waits_for_a_stream_and_is_refused_for_a_shallow_clone(aged: Aged
     assert aged.left.exists()
 
 
+@pytest.mark.slow
+def test_every_kind_of_shallow_clone_holds_the_vacuum_back(spark: Any, tmp_path: Path) -> None:
+    """Each clone lies in a folder of its own, and only its policy leads to it."""
+    lake, source = tmp_path / "lake", tmp_path / "lake" / "a b" / "s%41"
+    spark.sql(
+        f"CREATE TABLE delta.`{source}` (id BIGINT, day INT) USING delta PARTITIONED BY (day) "
+        "TBLPROPERTIES ('delta.enableDeletionVectors'='true', "
+        "'delta.deletedFileRetentionDuration'='interval 0 hours')"
+    )
+    spark.sql(f"INSERT INTO delta.`{source}` SELECT /*+ COALESCE(1) */ id, 1 FROM range(50)")
+    spark.sql("CREATE DATABASE IF NOT EXISTS cdb")
+    spark.sql("DROP TABLE IF EXISTS cdb.ext")
+    spark.sql(f"CREATE TABLE cdb.ext USING delta LOCATION '{source}'")
+    (tmp_path / "link").symlink_to(source)
+    made = {
+        "by path": f"delta.`{source}`",
+        "by name": "cdb.ext",
+        "of a version": f"delta.`{source}` VERSION AS OF 1",
+        "through a link": f"delta.`{tmp_path}/link`",
+    }
+    for kind, where in made.items():
+        spark.sql(f"CREATE TABLE delta.`{lake}/{kind}/t` SHALLOW CLONE {where}")
+    spark.sql(f"DELETE FROM delta.`{lake}/by path/t` WHERE id = 7")  # a vector in the clone's own folder
+    spark.sql(f"CREATE TABLE delta.`{lake}/of a clone/t` SHALLOW CLONE delta.`{lake}/by path/t`")
+    spark.sql(f"CREATE TABLE delta.`{lake}/over a table/t` (id BIGINT) USING delta")
+    spark.sql(f"CREATE OR REPLACE TABLE delta.`{lake}/over a table/t` SHALLOW CLONE delta.`{source}`")
+    spark.sql(f"CREATE TABLE delta.`{lake}/cleaned up/t` SHALLOW CLONE delta.`{source}`")
+    spark.sql(f"ALTER TABLE delta.`{lake}/cleaned up/t` SET TBLPROPERTIES ('delta.checkpointInterval'='1')")
+    spark.sql(f"ALTER TABLE delta.`{lake}/cleaned up/t` SET TBLPROPERTIES ('x'='y')")
+    log = lake / "cleaned up" / "t" / "_delta_log"
+    for old in (0, 1):
+        (log / f"{old:020}.json").unlink()
+    spark.sql(f"DELETE FROM delta.`{source}`")
+    for commit in (source / "_delta_log").glob("*.json"):
+        text = commit.read_text(encoding="utf-8").splitlines()
+        infos = [json.loads(line) for line in text]
+        for action in infos:
+            if "commitInfo" in action:
+                action["commitInfo"]["timestamp"] -= LONG_AGO * 1000
+        commit.write_text("".join(json.dumps(action) + "\n" for action in infos), encoding="utf-8")
+        commit.with_name(f".{commit.name}.crc").unlink(missing_ok=True)
+    (tmp_path / "policies").mkdir()
+    (tmp_path / "tablectl.yaml").write_text("policies: policies\n", encoding="utf-8")
+
+    def declare(table: str, clone: str) -> None:
+        tables = {f"delta.`{table}`": "{upkeep: {vacuum: 7 days}}", f"delta.`{clone}`": "{}"}
+        body = "".join(f"  {name}: {policy}\n" for name, policy in tables.items())
+        (tmp_path / "policies" / "p.yaml").write_text(f"version: 1\ntables:\n{body}", encoding="utf-8")
+
+    seen = dict[str, str]()
+    kinds = [*made, "of a clone", "over a table", "cleaned up"]
+    for kind in kinds:
+        declare(str(source), f"{lake}/{kind}/t")
+        (row,) = tablectl.upkeep(directory=tmp_path).tables
+        seen[kind] = f"{row.state}: {row.reason}"
+    told = "shallow clones read files of this table"
+    assert seen == {kind: f"refused: {told}: delta.`{lake}/{kind}/t`" for kind in kinds}
+
+    # The vector that the clone of a clone reads lies in the folder of the clone between them.
+    spark.sql(f"ALTER TABLE delta.`{lake}/by path/t` SET TBLPROPERTIES ('delta.dataSkippingNumIndexedCols'='3')")
+    declare(f"{lake}/by path/t", f"{lake}/of a clone/t")
+    ran = tablectl.upkeep(directory=tmp_path)
+    assert [row.reason for row in ran.tables if row.state == "refused"] in (
+        [f"{told}: delta.`{lake}/of a clone/t`"],
+        [],  # its log is too young for a VACUUM
+    )
+
+    declare(str(source), f"{lake}/by name/t")
+    run = tablectl.run_upkeep(directory=tmp_path, spark=spark)
+    assert (int(run.exit_code), str(run.tables[0].outcome)) == (3, "refused")
+    for kind in kinds:
+        rows = spark.read.format("delta").load(f"{lake}/{kind}/t").count()
+        assert rows == (49 if kind in {"by path", "of a clone"} else 50), kind
+
+
 KILLED = """
 import os, sys
 import tablectl
