@@ -31,6 +31,7 @@ from tablectl.applying.scheduler import QueuedJob, Rules, Scheduler
 from tablectl.applying.shared_window import SharedWindow, shares_window
 from tablectl.applying.silent_writers import SILENT, SilentWriters
 from tablectl.applying.stopped_streams import Positions, StreamWait, continued_streams, positions_of
+from tablectl.applying.table_session import looked_again
 from tablectl.applying.waits import GO, KEEP, Answer, Awaited, End, Go, Later, Wait, first_answer
 from tablectl.leases.clock import milliseconds
 from tablectl.leases.guards import APPLYING
@@ -46,6 +47,7 @@ PAUSES = (60.0, 300.0, 600.0, 1800.0, 3600.0)
 _ANOTHER_TRY = Awaited("again", "for another try")
 _AGAIN = "run the same command again"
 _SOON = 0.001
+_LOOKS = 8
 MOST_TOGETHER = 64
 """How many tables may share a window: each needs a thread, and its gate is shut for as long as all of them take."""
 
@@ -114,6 +116,7 @@ def _run_plan(
     settled = run_owed_hooks(window, [*map(_with_owed_hooks, plan.tables), *unchanged])
     runs, canary = _run_in_stages(window, drivers, todo)
     runs |= continued_streams(window, todo, runs, positions)
+    runs |= _last_looks(window, todo, runs)
     runs |= barred | {table.name: _left_out(table) for table in plan.tables if table.refusals}
     runs = settled | {name: _after_settled(run, settled.get(name)) for name, run in runs.items()}
     return RunReport(
@@ -129,6 +132,16 @@ def _run_plan(
         at=at,
         took_ms=round((window.clock.monotonic() - began) * 1000),
     )
+
+
+def _last_looks(window: RunContext, tables: Sequence[TablePlan], runs: Runs) -> dict[str, TableRun]:
+    """The runs after a last look at each table, several at a time: each takes a request or two."""
+
+    def look(table: TablePlan) -> TableRun:
+        return _noted(partial(looked_again, window, table), runs[table.name])
+
+    with ThreadPoolExecutor(_LOOKS, thread_name_prefix="tablectl-look") as pool:
+        return {run.name: run for run in pool.map(look, tables)}
 
 
 def _with_owed_hooks(table: TablePlan) -> OwedHookTable:

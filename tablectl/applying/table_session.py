@@ -15,17 +15,22 @@ from tablectl.applying.hooks import HookStreams, TableHooks, distinct
 from tablectl.applying.observed_writers import name_of, possible_failures, writers_seen
 from tablectl.applying.remaining_statements import read_planned
 from tablectl.applying.run_context import RunContext, StopTableError
+from tablectl.delta.locations import canonical_location
 from tablectl.leases.clock import milliseconds
 from tablectl.leases.lease import Lease, LeaseLost
 from tablectl.model.commit import Commit
 from tablectl.model.errors import LiveError, TablectlError, WindowError
 from tablectl.model.plan import Phase, Statement, TablePlan
 from tablectl.model.run_report import CommitRun, RunOutcome, StatementRun, TableRun
-from tablectl.model.safe_text import value_text
+from tablectl.model.safe_text import listed, value_text
 from tablectl.model.stamp import read_stamp
 from tablectl.model.table import LOOK_BACK, LiveTable
 from tablectl.planning.derive_statements import stopped_streams
 from tablectl.planning.diff import ChangeState, change_state, found_value
+from tablectl.planning.plan_upkeep import UpkeepTable
+
+_AS_DECLARED = frozenset({RunOutcome.APPLIED, RunOutcome.ALREADY, RunOutcome.WAITING})
+_DONE = ChangeState.DONE
 
 _log = logging.getLogger(__name__)
 
@@ -120,8 +125,8 @@ def _done(plan: TablePlan, live: LiveTable) -> tuple[str, ...]:
 
 
 def verified(session: TableSession, reached: LiveTable | None) -> TableRun:
-    """Verify that every change reads as declared at the version of our last commit. Later commits of others are only
-    reported.
+    """Verify that every change reads as declared at the version of our last commit. ``looked_again`` finds out what
+    others did after it.
 
     ``reached`` is the table when nothing was missing any more, ``None`` if others have changed it since. Raises
     ``LeaseLost`` if the lease is not ours any more: the work under it may not have been protected.
@@ -150,7 +155,6 @@ def verified(session: TableSession, reached: LiveTable | None) -> TableRun:
             for change in session.plan.changes
             if change.id not in session.already and change.id not in session.waiting
         ),
-        later=_undone(session) if ours else (),
         commits=ours,
     )
 
@@ -294,16 +298,36 @@ def _wrong(plan: TablePlan, live: LiveTable, waiting: frozenset[str]) -> list[st
     ]
 
 
-def _undone(session: TableSession) -> tuple[str, ...]:
-    """Ids of the changes that do not read as declared any more. They are reported, not counted as a failure of the
-    run.
+def looked_again(window: RunContext, plan: TablePlan, run: TableRun) -> TableRun:
+    """The run of a table that is as declared, by a last look at the end of the whole run.
+
+    After our last commit others can RESTORE, REPLACE, ALTER or DROP the table, or move its name, while hooks run, other
+    tables are changed, or the first ones are watched. Then the table is not as declared, and the outcome says so. The
+    outcome of a table that cannot be looked at is the same: exit code 0 means that we looked.
     """
+    ids = {*run.changed, *run.already}
+    moved = any(each.effect.moves for each in plan.statements)
+    if run.outcome not in _AS_DECLARED or isinstance(plan, UpkeepTable) or not ids or moved:
+        return run
     try:
-        head = session.read()
-    except TablectlError:
-        return ()
-    return tuple(
-        change.id
-        for change in session.plan.changes
-        if change.id not in session.waiting and change_state(change, head) is not ChangeState.DONE
-    )
+        newer = window.reader.commits(
+            plan.location, after=max((each.version for each in run.commits), default=plan.version)
+        )
+        theirs = [each for each in reversed(newer) if read_stamp(each.user_metadata) != window.stamp]
+        head = read_planned(window, plan) if theirs else None
+        where = window.where(plan.table) if run.commits and not plan.table.is_path else plan.location
+    except TablectlError as error:
+        message = f"it was as declared, and could not be looked at again at the end of the run: {error.message}"
+        return replace(run, outcome=RunOutcome.UNVERIFIED, message=message, hint=error.hint or "run the command again")
+    if canonical_location(where) != canonical_location(plan.location):
+        message = f"{plan.location} is as declared, and the name {plan.name} was moved to {where} since"
+        return replace(run, outcome=RunOutcome.UNVERIFIED, message=message, hint="see who moved it, and plan again")
+    undone = [each for each in plan.changes if each.id in ids and head and change_state(each, head) is not _DONE]
+    if not undone:
+        return run
+    by = [each for each in theirs if each.changes_metadata] or theirs
+    told = listed([f"version {each.version} ({each.operation} by {each.user or each.client.text()})" for each in by], 3)
+    message = f"{', '.join(each.id for each in undone)}: applied and verified, then changed by others: {told}"
+    hint = "see whose change it was, and plan again"
+    later = tuple(each.id for each in undone)
+    return replace(run, outcome=RunOutcome.UNVERIFIED, message=message, hint=hint, later=later)

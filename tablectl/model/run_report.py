@@ -34,7 +34,9 @@ class RunOutcome(StrEnum):
     FAILED = "failed"
     """A statement, the lease or a read failed."""
     UNVERIFIED = "unverified"
-    """Statements ran, and a change does not read as declared, or a statement changed another table."""
+    """Statements ran, and a change does not read as declared, or no more at the end of the run, or a statement changed
+    another table.
+    """
     UNKNOWN = "unknown"
     """A statement gave no answer. It may have taken effect, or may still do so."""
     INTERRUPTED = "interrupted"

@@ -12,6 +12,7 @@ from tablectl.applying.lease_wait import DeadStatements, LeaseWait
 from tablectl.applying.run_context import RunContext, RunHook, TableJob, run_nothing
 from tablectl.applying.run_table import run_table
 from tablectl.applying.scheduler import Pace
+from tablectl.applying.table_session import looked_again
 from tablectl.applying.waits import End, wait_here
 from tablectl.attributes.policy import Policy
 from tablectl.delta.databricks_runtimes import parse_runtime
@@ -133,7 +134,7 @@ class World:
         dead = _Inherited(TableJob(window, (plan,)), lease)
         end = wait_here(dead.check, self.clock, lambda later, waited: self._notify(later.event(plan.name, waited)))
         ended = end.run(plan.name) if isinstance(end, End) else run_table(window, plan, lease)
-        return dead.note(ended)
+        return looked_again(window, plan, dead.note(ended))
 
     def lease(self, run: str = "ann") -> Lease:
         lease = acquire(self.store, claim(run), self.clock)
