@@ -75,8 +75,10 @@ class Partitioning(Attribute):
 
     def act(self, change: Change, basis: Basis) -> Iterable[PlannedOperation]:
         back = Repartition(_names(change.before))
-        needs = (keys.APPEND_ONLY, keys.ROW_TRACKING)  # an overwrite needs both of them off
-        return (PlannedOperation(change.id, Repartition(_names(change.after)), needs=needs, undo=back),)
+        needs = [keys.APPEND_ONLY, keys.ROW_TRACKING]  # an overwrite needs both of them off
+        if basis.options.rewrite == "copy":
+            needs.append(keys.MANIFEST)
+        return (PlannedOperation(change.id, Repartition(_names(change.after)), needs=tuple(needs), undo=back),)
 
     def born(self, declared: Declared) -> Iterable[Operation]:
         """The partition columns. Without them, a new table has no partitions."""
@@ -172,6 +174,7 @@ def _lost_by_rewrite(change: Change, live: LiveTable, target: ChangeTarget) -> I
         reason = f"the table is clustered by {columns}, which a rewrite removes"
         yield Reason(reason, "declare `clustering: none` too")
     yield from _against_statistics(change, live)
+    yield from _left_undone(live, target)
     if (target.property(live, keys.APPEND_ONLY) or "").lower() == "true":
         condition = "DELTA_CANNOT_MODIFY_APPEND_ONLY"
         if (live.property(keys.APPEND_ONLY) or "").lower() == "true":
@@ -195,6 +198,20 @@ def _lost_by_rewrite(change: Change, live: LiveTable, target: ChangeTarget) -> I
         return
     for column in described:
         yield from _lost_of(column)
+
+
+def _left_undone(live: LiveTable, target: ChangeTarget) -> Iterator[Reason]:
+    """What Delta does after a commit of its own statement, and not after that of a copy (``commitLarge`` of Delta 4.4.0
+    runs no hooks; it makes the checkpoint itself).
+    """
+    if target.options.rewrite != "copy":
+        return
+    if (target.property(live, keys.MANIFEST) or "").lower() == "true":
+        reason = "the table has symlink manifests, and a copy would leave those of the old partition columns"
+        yield Reason(reason, f"declare `rewrite: allowed`, or unset {keys.MANIFEST} and GENERATE them after the copy")
+    if target.property(live, keys.UNIFORM_FORMATS):
+        reason = "the table is written in other formats too (UniForm), which a copy would not write"
+        yield Reason(reason, "declare `rewrite: allowed`")
 
 
 def _against_statistics(change: Change, live: LiveTable) -> Iterator[Reason]:
