@@ -4,30 +4,36 @@ The copy is made in parts. A part holds the rows of some files of the table, eac
 file holds never changes. So to follow a table means to compare two lists of files, whatever the writers did (INSERT,
 MERGE, OPTIMIZE, RESTORE): new files are copied, and a part with a file that is gone is made again, in smaller parts,
 because more changes are likely there. Each part is compared with its source when it is written, so nothing is left to
-compare behind the gate (docs/copy-beside.md).
+compare behind the gate.
+
+No commit names the new files before the cut-over, so a VACUUM may delete them. Parts that come near the age at which it
+does are made again, and the files are looked for before the gate shuts, behind it, and after the commit
+(docs/copy-beside.md).
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from urllib.parse import unquote
 
-from tablectl.applying.copy_records import CopiedPart, delete_part, save_part, saved_parts
+from tablectl.applying.copy_records import CopiedPart, delete_part, is_plain_add, save_part, saved_parts
 from tablectl.applying.events import RunEvent
 from tablectl.applying.row_sums import RowSum, row_sums, unlike
 from tablectl.applying.run_context import RunContext, StopTableError, check_answers, check_table_id, interrupted
 from tablectl.applying.scheduler import HOUR, LIMIT
+from tablectl.applying.vacuum_age import doomed_before, is_vacuum, kept_for
 from tablectl.engine.interface import CopiesTables, FollowedTable, MaySend, TableCopy
 from tablectl.leases.clock import milliseconds
 from tablectl.leases.lease import Lease
+from tablectl.model.commit import Commit
 from tablectl.model.errors import EngineError, LiveError, is_conflict
 from tablectl.model.plan import Statement, TablePlan
 from tablectl.model.run_report import RunOutcome
 from tablectl.model.safe_text import size_text
 from tablectl.model.table import LiveTable
-from tablectl.support.json_text import read_json
+from tablectl.support.json_text import read_json, write_json
 
 _LARGEST_PART = 1 << 30
 """Bytes of one part at first. A part becomes as many new files as it has partition values, or more."""
@@ -46,6 +52,16 @@ _UNMEASURED = 10_000_000
 while others wrote (docs/benchmarks.md, "Other partition columns among writers")."""
 _BRIEF = 2.0
 """A round of fewer seconds cannot get much shorter."""
+_OLD, _OLDEST = 0.7, 0.8
+"""The part of the time for which VACUUM keeps files without a commit, after which a part is made again: while the gate
+is open, and behind it. The difference is for the drain of the writers, the rest for clocks that differ.
+"""
+_LOOKED_BACK = 1000
+"""The commits before the copy that are read for the retention of earlier VACUUMs."""
+_DECIDED = 3
+"""How often the gate shuts for a table whose metadata changes each time."""
+_FORMAT = 2
+"""Of what a part was made for. Parts of another format are not compared as these are."""
 
 
 def copies_beside(statement: Statement) -> bool:
@@ -64,6 +80,10 @@ def check_copies(engine: object, plan: TablePlan) -> None:
 _OTHER_WAY = (
     "apply with a Spark of its own (no `remote`), or declare `rewrite: allowed` for a rewrite behind the closed gate"
 )
+
+
+class OutdatedCopyError(Exception):
+    """Columns, properties, features or domains are not those that were decided on: the plan is decided again."""
 
 
 @dataclass(slots=True)
@@ -89,8 +109,15 @@ class BesideCopy:
     layout: str = ""
     sums: tuple[RowSum, ...] = ()
     """What is compared: every column of the layout."""
+    keys: tuple[str, ...] = ()
+    """The physical names of the new partition columns."""
+    properties: Mapping[str, str] = field(default_factory=dict)
     version: int = -1
+    files: dict[str, int] = field(default_factory=dict)
+    """The files of this version, with their bytes."""
     parts: dict[str, CopiedPart] = field(default_factory=dict)
+    written: dict[str, float] = field(default_factory=dict)
+    """The id of a part → when the oldest of its files was written, in seconds since the epoch."""
     part_of: dict[str, str] = field(default_factory=dict)
     """File → the id of the part that holds its rows."""
     missing: dict[str, int] = field(default_factory=dict)
@@ -100,24 +127,48 @@ class BesideCopy:
     rounds: list[_Round] = field(default_factory=list)
     unproven: list[CopiedPart] = field(default_factory=list)
     """Parts that were not compared before the commit."""
+    vacuums: list[Commit] = field(default_factory=list)
+    """The commits of VACUUMs, in the order of their versions."""
+    vacuumed: bool = False
+    """Whether the last versions that were followed have such a commit."""
+    aged: int = 0
+    """Bytes of the parts that were given up for their age, since the table was last followed."""
+    look: float = 0.0
+    """Seconds that the last look for the copied files took."""
     copied: int = 0
     """Bytes that were copied, whether of use or not."""
     number: int = 0
+    repaired: int = -1
+    """The version in which files that were gone after the commit were put in place again; -1 without one."""
 
-    def follow(self) -> None:
-        """Read the newest version, and find what the parts do not hold yet. Starts again if columns, properties or
-        features have changed.
+    def follow(self, old: float = _OLD) -> bool:
+        """Read the newest version, and find what the parts do not hold yet. ``old`` is the part of the time for which
+        VACUUM keeps files, after which a part is given up.
+
+        Returns whether columns, properties, features or domains are others than before. Then the copy starts again, and
+        nothing may be written or committed before the plan is decided again.
         """
         found = self.copy.follow()
         check_table_id(self.plan, found.table_id)
+        self.files = {each.key: each.size for each in found.files}
+        self._read_vacuums(found.version)
+        self.version, self.properties, self.aged = found.version, found.properties, 0
         layout = hashlib.sha256(found.layout.encode()).hexdigest()
-        if layout != self.layout:
+        changed = layout != self.layout
+        if changed:
             self._start(layout, found)
-        self.version = found.version
-        files = {each.key: each.size for each in found.files}
-        for id_ in dict.fromkeys(id_ for key, id_ in self.part_of.items() if key not in files):
+        for id_ in dict.fromkeys(id_ for key, id_ in self.part_of.items() if key not in self.files):
+            for key in self.parts[id_].keys:
+                self.changes[key] = min(self.changes.get(key, 0) + 1, _SMALLEST)
             self._give_up(self.parts[id_])
-        self.missing = {key: size for key, size in files.items() if key not in self.part_of}
+        self._give_up_old(old)
+        self.missing = {key: size for key, size in self.files.items() if key not in self.part_of}
+        return changed
+
+    @property
+    def longest(self) -> float:
+        """Seconds in which the copy must be in place: its first parts are made again after that."""
+        return _OLD * kept_for(self.properties, self.vacuums)
 
     @property
     def outstanding(self) -> int:
@@ -142,7 +193,7 @@ class BesideCopy:
         for keys in self._slices():
             part = self._written(keys)
             self._compare(part)
-            save_part(self.lease.store, self._written_under, part)
+            save_part(self.lease.store, self._made_for, part)
             self._keep(part)
             yield part.size
 
@@ -159,15 +210,66 @@ class BesideCopy:
                 self._compare(part)
             self._keep(part)
 
-    def check_files(self) -> None:
-        """Give up the parts with a new file that is gone: a VACUUM with a short retention deletes files that no commit
-        names. Raises ``LiveError`` if the folder of the table cannot be listed.
+    def check_files(self, old: float = _OLD) -> None:
+        """Give up the parts with a file that is gone or too old by the clock of the store, which VACUUM goes by. Raises
+        ``LiveError`` if the folder of the table cannot be listed.
         """
-        listed = self.window.reader.unnamed(self.plan.location, after=self.version, since=0)
-        there = {each.path for each in listed}
+        started = self.window.clock.monotonic()
+        there = self._there()
+        self.look = self.window.clock.monotonic() - started
         for part in list(self.parts.values()):
-            if any(_path(add) not in there for add in part.adds):
+            if not part.adds:
+                continue
+            times = [there.get(_path(add)) for add in part.adds]
+            known = [each for each in times if each is not None]
+            if len(known) < len(times):
                 self._give_up(part)
+            else:
+                self.written[part.id] = min(known)
+        self._give_up_old(old)
+
+    def lost(self) -> list[CopiedPart]:
+        """The parts with a file that is gone. Raises ``LiveError`` as ``check_files``."""
+        there = self._there()
+        return [part for part in self.parts.values() if any(_path(add) not in there for add in part.adds)]
+
+    def repair(self, lost: Sequence[CopiedPart]) -> None:
+        """Write some parts again from the replaced version, and put them in place. Raises ``EngineError`` if its files
+        are gone, too, or if others have changed the parts since.
+        """
+        for old in lost:
+            adds = self.copy.write(old.keys)
+            part = replace(old, adds=adds)
+            self._compare(part)
+            self.lease.prove(self.window.budget)
+            self.repaired = self.copy.exchange(old.adds, adds)
+            self.parts[old.id] = part
+            self.unproven = [each for each in self.unproven if each is not old]
+
+    def _there(self) -> Mapping[str, float]:
+        wanted = {_path(add) for part in self.parts.values() for add in part.adds}
+        return self.window.reader.modified(self.plan.location, wanted)
+
+    def _give_up_old(self, old: float) -> None:
+        """Give up the parts that a VACUUM may delete before the commit: by their age, or because it has begun."""
+        limit = self._oldest(old)
+        for part in list(self.parts.values()):
+            if part.adds and self.written[part.id] < limit:
+                self.aged += part.size
+                self._give_up(part)
+
+    def _oldest(self, old: float) -> float:
+        now = milliseconds(self.window.clock.utc()) / 1000
+        kept = kept_for(self.properties, self.vacuums)
+        return max(now - old * kept, doomed_before(self.properties, self.vacuums))
+
+    def _read_vacuums(self, version: int) -> None:
+        """Read what the log says of VACUUMs, up to a version."""
+        after = self.version if self.version >= 0 else max(version - _LOOKED_BACK, -1)
+        found = self.window.reader.commits(self.plan.location, after=after) if version > after else ()
+        new = [each for each in reversed(found) if is_vacuum(each) and each.version <= version]
+        self.vacuums += new
+        self.vacuumed = bool(new)
 
     def prove(self) -> str:
         """Compare after the commit what was not compared before it. Returns what differs, in words."""
@@ -184,20 +286,24 @@ class BesideCopy:
         for part in list(self.parts.values()):
             self._give_up(part)
         self.layout, self.rounds, self.changes = layout, [], {}
-        self.sums = row_sums(found.schema, self.partitions)
-        live = {each.key for each in found.files}
-        for part in saved_parts(self.lease.store, self._written_under):
+        self.sums, self.keys = row_sums(found.schema, self.partitions), found.partition_keys
+        taken = {key.partition(" ")[0] for key in self.files}
+        for part in saved_parts(self.lease.store, self._made_for, self.keys):
             self.number = max(self.number, int(part.id.rpartition("-")[2]) + 1)
-            used = live.issuperset(part.keys) and self.part_of.keys().isdisjoint(part.keys)
-            if used and self._is_whole(part):
+            paths = [read_json(add)["add"]["path"] for add in part.adds]
+            apart = taken.isdisjoint(paths) and len(set(paths)) == len(paths)
+            used = self.files.keys() >= set(part.keys) and self.part_of.keys().isdisjoint(part.keys)
+            young = not part.adds or _written_at(part, 0.0) >= self._oldest(_OLD)
+            if used and apart and young and self._is_whole(part):
                 self._keep(part)
+                taken.update(paths)
             else:
                 delete_part(self.lease.store, part)
 
     @property
-    def _written_under(self) -> str:
-        """The layout with the new partition columns, which the sums name."""
-        return f"{self.layout} {'; '.join(each.sql for each in self.sums)}"
+    def _made_for(self) -> str:
+        """What a part is made for: another run takes it only if all of this is the same."""
+        return write_json([_FORMAT, self.layout, self.partitions, [each.sql for each in self.sums]])
 
     def _is_whole(self, part: CopiedPart) -> bool:
         """Whether a part of an earlier run holds the rows of its files, and all of its new files are still there."""
@@ -210,6 +316,9 @@ class BesideCopy:
 
     def _written(self, keys: Sequence[str]) -> CopiedPart:
         adds, size = self.copy.write(keys), sum(self.missing[key] for key in keys)
+        if not all(is_plain_add(each, self.keys) for each in adds):
+            message = f"Delta wrote files without a value for each of {', '.join(self.keys) or 'no partition column'}"
+            raise StopTableError(RunOutcome.FAILED, message, "nothing was committed; please report this")
         part = CopiedPart(f"{round(self.began * 1000):014d}-{self.number:06d}", tuple(keys), adds, size)
         self.number += 1
         self.copied += size
@@ -224,6 +333,7 @@ class BesideCopy:
     def _keep(self, part: CopiedPart) -> None:
         self.copy.use(part.adds)
         self.parts[part.id] = part
+        self.written[part.id] = _written_at(part, self.began)
         self.part_of |= dict.fromkeys(part.keys, part.id)
         for key in part.keys:
             self.missing.pop(key, None)
@@ -235,7 +345,8 @@ class BesideCopy:
             self.unproven.remove(part)
         for key in part.keys:
             self.part_of.pop(key, None)
-            self.changes[key] = min(self.changes.get(key, 0) + 1, _SMALLEST)
+            if key in self.files:
+                self.missing[key] = self.files[key]
         delete_part(self.lease.store, part)
 
     def _slices(self) -> list[list[str]]:
@@ -255,6 +366,11 @@ class BesideCopy:
 def _path(add: str) -> str:
     """The path of a copied file as a listing has it."""
     return unquote(read_json(add)["add"]["path"])
+
+
+def _written_at(part: CopiedPart, otherwise: float) -> float:
+    """When the oldest new file of a part was written, by its action, in seconds since the epoch."""
+    return min((read_json(add)["add"]["modificationTime"] / 1000 for add in part.adds), default=otherwise)
 
 
 def begin_copy(window: RunContext, plan: TablePlan, lease: Lease, statement: Statement, live: LiveTable) -> BesideCopy:
@@ -277,16 +393,19 @@ def check_room(window: RunContext, plan: TablePlan, live: LiveTable) -> None:
         raise StopTableError(RunOutcome.REFUSED, message, "make room, and run the same command again")
 
 
-def catch_up(copying: BesideCopy) -> None:
+def catch_up(copying: BesideCopy) -> bool:
     """Copy the table while everybody writes, until what is left takes less than ``window.cutover``.
 
-    Raises ``StopTableError`` if writers outrun the copy, and ``WindowError`` if the lease is lost.
+    Returns False if columns, properties, features or domains have changed, or were not known before: the plan must be
+    decided again. Raises ``StopTableError`` if writers outrun the copy or VACUUM does, and ``WindowError`` if the lease
+    is lost.
     """
     clock, cutover = copying.window.clock, copying.window.config.cutover
     checked, stuck = False, 0
     while True:
         _check(copying)
-        copying.follow()
+        if copying.follow():
+            return False
         left = copying.seconds_for(copying.outstanding)
         if copying.rounds or not copying.missing:
             if left <= cutover and not (checked and _worth_another(copying, left)):
@@ -297,45 +416,55 @@ def catch_up(copying: BesideCopy) -> None:
                 continue
             stuck = stuck + 1 if _no_progress(copying, left) else 0
             if stuck >= _STUCK:
-                raise _outrun(copying, left, cutover)
+                taken = sum(each.seconds for each in copying.rounds)
+                raise _too_slow(copying, taken) if copying.aged else _outrun(copying, left, cutover)
         started, size = clock.monotonic(), copying.outstanding
+        if (taken := _longest_round(copying, size)) > copying.longest:
+            raise _too_slow(copying, taken)
         copying.tell("copy", f"copy beside the table: {size_text(size)} to go, {len(copying.missing):,} files")
         for done in copying.copy_missing():
             _pace(copying, done)
             _check(copying)
         copying.rounds.append(_Round(size, clock.monotonic() - started))
     copying.copy.prepare()
+    return True
 
 
 def cut_over(copying: BesideCopy, may_send: MaySend) -> int:
     """Behind the closed gate: follow the last versions, and commit. Goes on as long as ``window.cutover`` allows if a
     writer without a guard commits first. Returns the version of the commit.
 
-    Raises ``EngineError``, and ``StopTableError`` if too much has changed while the gate shut.
+    Raises ``EngineError``, ``StopTableError`` if too much has changed while the gate shut, and ``OutdatedCopyError`` if
+    what the plan was decided on has.
     """
     clock, longest = copying.window.clock, 2 * copying.window.config.cutover
     until, tries = clock.monotonic() + longest, 0
     while True:
-        copying.follow()
+        if copying.follow(_OLDEST):
+            raise OutdatedCopyError
+        if tries == 0 or copying.vacuumed:
+            _check_files(copying, _OLDEST)
         left = copying.seconds_for(copying.outstanding)
         if left > longest:
             raise _grown(copying, left)
         copying.copy_last(hurry=tries > 0)
         may_send()
         try:
-            version = copying.copy.commit()
+            return copying.copy.commit()
         except EngineError as error:
             if not is_conflict(error.condition):
                 raise
             tries += 1
             if clock.monotonic() > until:
                 raise _beaten(copying, tries) from error
-            continue
-        if wrong := copying.prove():
-            back = f"`RESTORE TABLE {copying.plan.table.sql} TO VERSION AS OF {version - 1}` brings it back"
-            message = f"version {version} is not what version {version - 1} was: {wrong}"
-            raise StopTableError(RunOutcome.UNVERIFIED, message, back)
-        return version
+
+
+def decided_again(times: int) -> None:
+    """Raise ``StopTableError`` if the gate has shut too often for a table whose metadata changed each time."""
+    if times >= _DECIDED:
+        message = f"columns, properties or features changed each time the gate shut, {times} times"
+        hint = "pause who changes them; the same command goes on with the copy"
+        raise StopTableError(RunOutcome.NO_WINDOW, message, hint)
 
 
 def _check(copying: BesideCopy) -> None:
@@ -347,12 +476,43 @@ def _check(copying: BesideCopy) -> None:
     check_answers(window.engine)
 
 
-def _check_files(copying: BesideCopy) -> None:
+def _check_files(copying: BesideCopy, old: float = _OLD) -> None:
+    cutover = copying.window.config.cutover
     try:
-        copying.check_files()
+        copying.check_files(old)
     except LiveError as error:
         message = f"whether a VACUUM has deleted copied files is unknown: {error.message}"
         raise StopTableError(RunOutcome.FAILED, message, error.hint) from error
+    if copying.look > cutover:
+        message = (
+            f"the files of the table are listed once more behind the gate, to find what a VACUUM has deleted: that "
+            f"took {copying.look:.0f} s, and the gate may shut for {cutover:.0f} s"
+        )
+        hint = "raise `window.cutover`, or VACUUM the table first; the same command goes on with the copy"
+        raise StopTableError(RunOutcome.NO_WINDOW, message, hint)
+
+
+def _longest_round(copying: BesideCopy, size: int) -> float:
+    """Seconds of the longest round so far, or of the next one if the pace makes it longer."""
+    limit = copying.window.pace.limit
+    return max([size / limit * HOUR if limit else 0.0, *(each.seconds for each in copying.rounds)])
+
+
+def _too_slow(copying: BesideCopy, taken: float) -> StopTableError:
+    """VACUUM may delete the first files of the copy before its last ones are written."""
+    message = (
+        f"the copy takes {_span(taken)}, and VACUUM deletes files without a commit after "
+        f"{_span(copying.longest / _OLD)}: parts are made again after {_span(copying.longest)}, so it never ends"
+    )
+    faster = f"raise {LIMIT}, or " if copying.window.pace.limit else ""
+    hint = (
+        f"{faster}keep deleted files for longer (`retention: {{deleted_files: …}}`), and VACUUM with no shorter RETAIN"
+    )
+    return StopTableError(RunOutcome.NO_WINDOW, message, hint)
+
+
+def _span(seconds: float) -> str:
+    return f"{seconds / 86_400:.1f} days" if seconds >= 86_400 else f"{seconds / HOUR:.1f} hours"
 
 
 def _pace(copying: BesideCopy, done: int) -> None:

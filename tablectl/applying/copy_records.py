@@ -1,14 +1,15 @@
 """The finished parts of a copy beside a table, for a run that goes on with the copy of a killed one.
 
 One part is one or more records, because a record is small. The records say which files of the table were copied into
-which new files. A stranger may have written them: whoever goes on with a part compares its rows first.
+which new files, and what for. A stranger may have written them: whoever goes on with a part compares its rows first.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
+from urllib.parse import unquote
 
 from tablectl.model.errors import WindowError
 from tablectl.model.safe_text import time_text
@@ -23,6 +24,10 @@ _MOST_RECORDS = 1_000
 """Of one part: 256 MB of text."""
 _CHUNK = LARGEST // 4
 """Characters of a record: a character has at most four bytes."""
+_OF_ADD = frozenset(
+    {"path", "partitionValues", "size", "modificationTime", "dataChange", "stats", "tags", "clusteringProvider"}
+)
+"""What Delta writes of a new file (``AddFile`` of Delta 4.4.0) before its commit: no deletion vector and no row ids."""
 
 
 @frozen
@@ -39,21 +44,21 @@ class CopiedPart:
     """Bytes of the table's files."""
 
 
-def save_part(store: RecordStore, layout: str, part: CopiedPart) -> None:
-    """Record a part. ``layout`` says what its files were written under. Raises ``WindowError``."""
-    text = write_json({"layout": layout, "keys": part.keys, "adds": part.adds, "size": part.size})
+def save_part(store: RecordStore, made_for: str, part: CopiedPart) -> None:
+    """Record a part. ``made_for`` says what its files were written for. Raises ``WindowError``."""
+    text = write_json({"layout": made_for, "keys": part.keys, "adds": part.adds, "size": part.size})
     chunks = [text[at : at + _CHUNK] for at in range(0, len(text), _CHUNK)]
     for number, chunk in enumerate(chunks):
         store.create(_name(part.id, number, len(chunks)), chunk.encode())
 
 
-def saved_parts(store: RecordStore, layout: str) -> Iterator[CopiedPart]:
-    """The parts that were written under a layout, in order of time. Records of others, and what cannot be a part, are
+def saved_parts(store: RecordStore, made_for: str, partition_keys: Collection[str]) -> Iterator[CopiedPart]:
+    """The parts that were written for the same, in order of time. Records of others, and what cannot be a part, are
     deleted. Raises ``WindowError``.
     """
     for id_, names in _by_part(store)[:_MOST_PARTS]:
-        part = _read(store, id_, names, layout)
-        if part is None:
+        part = _read(store, id_, names, made_for)
+        if part is None or not all(is_plain_add(add, partition_keys) for add in part.adds):
             _delete(store, names)
         else:
             yield part
@@ -105,33 +110,41 @@ def _by_part(store: RecordStore) -> list[tuple[str, list[str]]]:
     return sorted(found.items())
 
 
-def _read(store: RecordStore, id_: str, names: Sequence[str], layout: str) -> CopiedPart | None:
+def _read(store: RecordStore, id_: str, names: Sequence[str], made_for: str) -> CopiedPart | None:
     of = len(names)
     if not id_ or of > _MOST_RECORDS or set(names) != {_name(id_, number, of) for number in range(of)}:
         return None
     data = b"".join(store.read(_name(id_, number, of)) or b"" for number in range(of))
     try:
         found = read_json(data, _MOST_RECORDS * LARGEST, MOST_VALUES)
-        if found["layout"] != layout:
+        if found["layout"] != made_for:
             return None
         keys, adds, size = found["keys"], found["adds"], found["size"]
         texts = all(isinstance(each, list) and all(isinstance(text, str) for text in each) for each in (keys, adds))
-        if not texts or not isinstance(size, int):
-            return None
-        if not all(_is_plain_add(text) for text in adds):
+        if not texts or not isinstance(size, int) or len(set(keys)) < len(keys):
             return None
     except (ValueError, KeyError, TypeError):
         return None
     return CopiedPart(id_, tuple(keys), tuple(adds), size)
 
 
-def _is_plain_add(text: str) -> bool:
-    """Whether an action adds one file below the table, without a deletion vector."""
-    action = read_json(text)
-    file = action["add"]
-    path = file["path"]
-    inside = not path.startswith("/") and ":" not in path and ".." not in path.split("/")
-    return set(action) == {"add"} and inside and not file.get("deletionVector")
+def is_plain_add(text: str, partition_keys: Collection[str]) -> bool:
+    """Whether an action adds one file of rows below the table, without a deletion vector, and with a value for each of
+    the partition columns and for no other.
+
+    ``partition_keys`` are the physical names of these columns. A path is a URI: ``%2e%2e`` is a step up, too (Delta
+    protocol, "Add File and Remove File").
+    """
+    try:
+        action = read_json(text)
+        file = action["add"]
+        path, values = unquote(file["path"]), file["partitionValues"]
+        inside = not path.startswith("/") and ":" not in file["path"] and ".." not in path.split("/")
+        plain = set(action) == {"add"} and file["dataChange"] is True and file.keys() <= _OF_ADD
+        plain &= all(type(file[key]) is int and 0 <= file[key] < 2**63 for key in ("size", "modificationTime"))
+        return inside and plain and values.keys() == set(partition_keys)
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return False
 
 
 def _delete(store: RecordStore, names: Sequence[str]) -> None:

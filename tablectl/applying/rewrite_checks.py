@@ -10,11 +10,10 @@ import logging
 
 from tablectl.applying.copy_beside import BesideCopy, check_room
 from tablectl.applying.copy_records import forget_parts
-from tablectl.applying.row_sums import TEXTS, checksums
+from tablectl.applying.row_sums import checksums, lost_rows, row_sums, unlike
 from tablectl.applying.run_context import StopTableError
 from tablectl.applying.table_session import TableSession
-from tablectl.delta.names import column_sql
-from tablectl.delta.schema import columns_of, differences
+from tablectl.delta.schema import differences
 from tablectl.leases.lease import LeaseLost
 from tablectl.model.commit import Commit
 from tablectl.model.errors import EngineError, LiveError, WindowError
@@ -27,29 +26,29 @@ _log = logging.getLogger(__name__)
 
 
 def check_rewritable(session: TableSession, statement: Statement, live: LiveTable) -> None:
-    """Raise ``StopTableError`` if the disk has no room for a second copy, or a partition would turn empty strings into
-    NULL.
+    """Raise ``StopTableError`` if the disk has no room for a second copy, or the table has rows that a rewrite cannot
+    keep. They are counted before the gate shuts, and behind it if the table has changed since; of a copy beside the
+    table, each part is compared anyway.
     """
-    if statement.repartition is None or session.copying is not None:
-        return  # a copy beside the table has checked both, without the gate
     window, plan = session.window, session.plan
-    check_room(window, plan, live)
-    texts = [name for name in statement.repartition if _is_text(live, name)]
-    if not texts:
+    if statement.repartition is None or session.copying is not None or session.rewritable == live.version:
         return
-    counts = ", ".join(f"count_if({column_sql((name,))} = '')" for name in texts)
-    found = window.engine.row(f"SELECT {counts}\nFROM {window.target(plan).sql} VERSION AS OF {live.version}")
-    for name, count in zip(texts, found, strict=True):
-        if count != "0":
-            message = f"column {name} holds {count} empty texts, and Delta stores those as NULL in a partition column"
-            raise StopTableError(
-                RunOutcome.REFUSED, message, "partition by another column, or give these rows another value"
-            )
+    check_room(window, plan, live)
+    rows = lost_rows(live, statement.repartition)
+    if rows:
+        session.tell("count", "count the rows that a rewrite cannot keep")
+        place = f"{window.target(plan).sql} VERSION AS OF {live.version}"
+        found = window.engine.row(f"SELECT {', '.join(each.sql for each in rows)}\nFROM {place}")
+        wrong = [f"{int(count or 0):,} {each.label}" for each, count in zip(rows, found, strict=True) if count != "0"]
+        if wrong:
+            raise StopTableError(RunOutcome.REFUSED, f"the table holds {'; '.join(wrong)}", _OTHER_VALUES)
+    session.rewritable = live.version
 
 
-def _is_text(live: LiveTable, name: str) -> bool:
-    found = live.schema.find((name,))
-    return found is not None and found[1].type.startswith(TEXTS)
+_OTHER_VALUES = (
+    "partition by another column, or give these rows another value; for generated columns, set "
+    "`spark.sql.session.timeZone` under `engine.conf` to the zone in which the rows were written"
+)
 
 
 def check_rewrites(session: TableSession) -> None:
@@ -69,6 +68,7 @@ def check_rewrites(session: TableSession) -> None:
     noted = session.lease.record.compared
     if made < 0 or made == session.compared or (noted is not None and noted >= made):
         return
+    repaired = _check_in_place(session, copying, made) if copying is not None else None
     try:
         wrong = _compared(session, made) if copying is None else copying.prove()
     except (EngineError, LiveError) as error:
@@ -81,7 +81,39 @@ def check_rewrites(session: TableSession) -> None:
         hint = f"`{back}` brings version {made - 1} back, and takes back every commit after {made}, if there are any"
         raise StopTableError(RunOutcome.UNVERIFIED, message, hint)
     forget_parts(session.lease.store)  # a copy that is in place is not gone on with
-    _note_compared(session, made)
+    _note_compared(session, max(made, copying.repaired if copying else made))
+    if repaired is not None:
+        raise repaired
+
+
+def _check_in_place(session: TableSession, copying: BesideCopy, made: int) -> StopTableError | None:
+    """Look whether the files of a copy are still there after its commit: a VACUUM that listed the table before it did
+    not know them. What is gone is written again from the replaced version.
+
+    Returns how the run ends if that was done, once the rest is checked; raises ``StopTableError`` if it failed.
+    """
+    plan = session.plan
+    back = f"`RESTORE TABLE {plan.table.sql} TO VERSION AS OF {made - 1}` brings version {made - 1} back"
+    try:
+        lost = copying.lost()
+    except LiveError as error:
+        raise _not_compared(plan, made, error.message) from error
+    if not lost:
+        return None
+    files = sum(len(part.adds) for part in lost)
+    message = f"a VACUUM has deleted files of version {made} at the moment of its commit"
+    session.tell("repair", f"{message}: write {files:,} files again")
+    try:
+        copying.repair(lost)
+        if copying.lost():
+            raise EngineError("files were deleted again", "")
+    except (EngineError, LiveError) as error:
+        message = f"{message}, and they could not be written again: {error.message}"
+        hint = f"{back}, as long as its own files are there; stop the VACUUM first"
+        raise StopTableError(RunOutcome.UNVERIFIED, message, hint) from error
+    message = f"{message}; their rows were written again from version {made - 1}, as version {copying.repaired}"
+    hint = f"the table is whole; see who ran VACUUM with a short RETAIN, and whether it still runs: {back}"
+    return StopTableError(RunOutcome.UNVERIFIED, message, hint)
 
 
 def _note_compared(session: TableSession, made: int) -> None:
@@ -138,14 +170,18 @@ def _compared(session: TableSession, version: int) -> str:
     wrong += sorted(key for key in one.keys() | other.keys() if one.get(key) != other.get(key))
     if wrong:
         return ", ".join(wrong)
-    names = [column_sql(column.path) for column in columns_of(before.schema.text) if len(column.path) == 1]
     place = session.window.target(session.plan).sql
-    sums = [session.window.engine.row(checksums(each, place)) for each in (before, after)]
-    pairs = list(zip(*sums, strict=True))
-    if pairs[0][0] != pairs[0][1]:
-        return f"it has {pairs[0][1]} rows instead of {pairs[0][0]}"
-    different = [index for index, (one, other) in enumerate(pairs) if one != other]
-    columns = dict.fromkeys(names[index // 2 - 1] for index in different if index > 1)
+    sums = [session.window.engine.row(checksums(before, place))]
+    try:
+        sums.append(session.window.engine.row(checksums(after, place)))
+    except EngineError as error:
+        if "FILE_NOT_EXIST" not in error.condition:
+            raise
+        return f"files of it are gone, as after a VACUUM with a short RETAIN: {error.message}"
+    held, now = sums
+    if held[0] != now[0]:
+        return f"it has {now[0]} rows instead of {held[0]}"
+    columns = unlike(row_sums(before.schema.text)[2:], (held[2:], now[2:]))
     if columns:
-        return f"other values in {', '.join(columns)}"
-    return "the same values in other rows" if different else ""
+        return f"other {columns}"
+    return "the same values in other rows" if held != now else ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event as Flag
@@ -101,6 +101,12 @@ class LiveReader(Protocol):
     def unnamed(self, location: str, *, after: int, since: float) -> Sequence[DataFile]:
         """The data files modified from ``since`` on, in seconds since the epoch, that no commit after a version
         names. Raises ``LiveError`` if that is unknown.
+        """
+        ...
+
+    def modified(self, location: str, paths: Collection[str]) -> Mapping[str, float]:
+        """When some data files of a table were last written, in seconds since the epoch by the clock of the store.
+        Files that are not there are left out. Raises ``LiveError`` if that is unknown.
         """
         ...
 

@@ -12,7 +12,14 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tablectl.applying.copy_beside import begin_copy, catch_up, copies_beside, cut_over
+from tablectl.applying.copy_beside import (
+    OutdatedCopyError,
+    begin_copy,
+    catch_up,
+    copies_beside,
+    cut_over,
+    decided_again,
+)
 from tablectl.applying.remaining_statements import (
     check_allowed,
     error_text,
@@ -148,7 +155,13 @@ def _run_statements(session: TableSession) -> LiveTable | None:
         check_violations(session, missing, live)
         if _may_run(session, statement, live):
             last = not _closed_after(session, statement, missing, attempts.done)
-            attempts.note(statement, _run_statement(session, statement, live, last=last), window)
+            try:
+                failed = _run_statement(session, statement, live, last=last)
+            except OutdatedCopyError:
+                attempts.again(statement)
+                session.gate.reopen()
+            else:
+                attempts.note(statement, failed, window)
 
 
 def _check_metadata(session: TableSession, live: LiveTable) -> None:
@@ -227,6 +240,13 @@ class _Attempts:
             self.done.add(self.failed.statement.id)
             self.failed = None
 
+    def again(self, statement: Statement) -> None:
+        """Record that a statement was not sent, because the table is not the one that was decided on. Raises
+        ``StopTableError`` after a few times.
+        """
+        self._tries[statement.id] += 1
+        decided_again(self._tries[statement.id])
+
     def note(self, statement: Statement, failed: _Failed | None, window: RunContext) -> None:
         """Record the result of a statement. Waits briefly if it lost against a concurrent commit and may be retried."""
         self._tries[statement.id] += 1
@@ -255,10 +275,13 @@ def _may_run(session: TableSession, statement: Statement, live: LiveTable) -> bo
     check_answers(window.engine)
     if not (session.sent or session.gate.closed):
         check_rewrites(session)  # that of a killed run: it reads the whole table, so before writers wait
+    if not session.gate.closed:
+        check_rewritable(session, statement, live)
     if copies_beside(statement) and not (session.copying and session.gate.closed):
         session.copying = session.copying or begin_copy(window, session.plan, session.lease, statement, live)
         session.gate.reopen()  # an earlier statement may have shut it
-        catch_up(session.copying)
+        if not catch_up(session.copying):
+            return False
         session.check_calendar(reopened=True)  # the copy may have taken hours
     if not session.gate.admit(statement, planned_phase(session.plan, statement)):
         return False
@@ -331,6 +354,14 @@ def _check_between(
         theirs = ", ".join(f"version {each.version} ({each.operation})" for each in between)
         message = f"version {versions[-1]} overwrote a change of another writer: {'; '.join(wrong)}, by {theirs}"
         raise StopTableError(RunOutcome.UNVERIFIED, message, "see whose change it was below, and plan again")
+    if statement.repartition is None:
+        return
+    try:  # Delta decides only what it needs itself, and rewrites what was changed after our last look
+        remaining_statements(session.plan, earlier, session.window.engine.dialect)
+    except StopTableError as refused:
+        message = f"version {versions[-1]} rewrote a table that others had changed just before: {refused.message}"
+        back = f"`RESTORE TABLE {session.plan.table.sql} TO VERSION AS OF {versions[0] - 1}` brings it back"
+        raise StopTableError(RunOutcome.UNVERIFIED, message, f"see whose change it was below; {back}") from refused
 
 
 def _went_elsewhere(session: TableSession, statement: Statement, location: str, version: int) -> StopTableError:
@@ -425,7 +456,7 @@ def _cut_over(session: TableSession, statement: Statement, sent: Sent) -> Engine
 
     try:
         return send(session, statement, sent, commit)
-    except StopTableError:  # before the commit
+    except (StopTableError, OutdatedCopyError):  # before the commit
         statement_over(session)
         raise
 

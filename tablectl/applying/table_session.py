@@ -59,6 +59,8 @@ class TableSession:
     """The statements whose rows in the way were counted."""
     rewritten: int = -1
     """The version in which this run rewrote the whole table; -1 if it did not."""
+    rewritable: int = -1
+    """The version whose rows were counted that a rewrite cannot keep, and which has none."""
     compared: int = -1
     """The version of a rewrite that was compared with the version before it and found equal."""
     copying: BesideCopy | None = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import cache, partial
@@ -92,6 +92,11 @@ class LogReader:
         """The data files modified from ``since`` on that no commit after a version names."""
         with Stores(self.stores) as stores:
             return unnamed_files(stores, location, after=after, since=since)
+
+    def modified(self, location: str, paths: Collection[str]) -> Mapping[str, float]:
+        """When some data files were last written; those that are gone are left out."""
+        with Stores(self.stores) as stores:
+            return {each.path: each.modified for each in stores.each_data_file(location) if each.path in paths}
 
     def row_versions(self, location: str, *, after: int) -> Sequence[int]:
         """The versions after one that add rows, newest first."""

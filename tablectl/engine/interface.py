@@ -236,10 +236,15 @@ class FollowedTable:
     version: int
     table_id: str
     layout: str
-    """Its columns, properties and features. Files that were copied under another layout are of no use."""
+    """Its columns, properties, features and domains, and the session's rules for values. Files that were copied under
+    another layout are of no use.
+    """
     schema: str
     """The schema of the log, as JSON."""
     files: tuple[FollowedFile, ...]
+    properties: Mapping[str, str]
+    partition_keys: tuple[str, ...]
+    """The names under which the log has the values of the new partition columns. One that was dropped is left out."""
 
 
 class TableCopy(Protocol):
@@ -277,6 +282,12 @@ class TableCopy(Protocol):
         """Replace all files of the table by the copied ones, in the version after the followed one. Returns it.
 
         A conflict (``is_conflict``) means that this version exists: another writer has committed.
+        """
+        ...
+
+    def exchange(self, old: Sequence[str], new: Sequence[str]) -> int:
+        """After ``commit``: replace files that it added by others with the same rows, in a version of its own, which is
+        returned. Raises ``EngineError`` if the newest version does not have all of the old ones as they were added.
         """
         ...
 

@@ -15,13 +15,18 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial, wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from tablectl.delta.keys import CLUSTERING_DOMAIN
+from tablectl.delta.keys import CLUSTERING_DOMAIN, COLUMN_MAPPING, ROW_TRACKING_DOMAIN
+from tablectl.delta.schema import parse_schema
 from tablectl.engine.interface import FollowedFile, FollowedTable
 from tablectl.model.errors import EngineError
 from tablectl.support.json_text import read_json, write_json
 
 _DELTA = "org.apache.spark.sql.delta"
 _HIGH_WATER_MARK = "delta.identity.highWaterMark"
+_TIME_ZONE = "spark.sql.session.timeZone"
+"""Decides how expressions of the table read timestamps, and how partition values are written."""
+_EXCHANGES = 5
+"""Attempts to commit repaired files among other writers."""
 _OF_FILES = frozenset({"add", "remove", "commitInfo", "cdc", "txn"})
 """Actions that change neither columns nor properties."""
 _P = ParamSpec("_P")
@@ -78,8 +83,11 @@ class DriverTableCopy:
             self._load(now)
         self._snapshot = now
         files = tuple(FollowedFile(key, size) for key, size in self._sizes.items())
-        metadata = now.metadata()
-        return FollowedTable(now.version(), metadata.id(), self._layout, metadata.schemaString(), files)
+        metadata = read_json(now.metadata().json())["metaData"]
+        schema, settings = metadata["schemaString"], metadata.get("configuration", {})
+        layout = write_json([self._layout, self._session.conf.get(_TIME_ZONE)])
+        keys = _physical(schema, settings, self._partitions)
+        return FollowedTable(now.version(), metadata["id"], layout, schema, files, settings, keys)
 
     @_in_driver
     def write(self, keys: Sequence[str]) -> tuple[str, ...]:
@@ -134,6 +142,7 @@ class DriverTableCopy:
         """As ``TableCopy.commit``."""
         if self._removes is None:
             self._prepare()
+        self._module("DeltaLog").assertRemovable(self._snapshot)  # ``commitLarge`` does not ask
         transaction = self._transaction()
         actions = self._jvm.java.util.ArrayList()
         actions.addAll(self._removes.values())
@@ -156,6 +165,36 @@ class DriverTableCopy:
             "numRemovedFiles": str(self._removes.size()),
             "numOutputBytes": str(self._bytes),
         }
+        self._commit(transaction, actions, operation, metrics)
+        return int(self._snapshot.version()) + 1
+
+    @_in_driver
+    def exchange(self, old: Sequence[str], new: Sequence[str]) -> int:
+        """As ``TableCopy.exchange``. The rows stay what they are, so no action changes data: streams see nothing."""
+        wanted = {_path(text) for text in old}
+        for left in reversed(range(_EXCHANGES)):
+            now = self._log.update(False, self._none(), self._none())
+            live = {each.path(): each for each in now.allFiles().collect() if each.path() in wanted}
+            if live.keys() != wanted or any(each.deletionVector() is not None for each in live.values()):
+                raise EngineError("others have changed these files since the commit", "")
+            actions = self._jvm.java.util.ArrayList()
+            for each in live.values():
+                actions.add(each.removeWithTimestamp(int(time.time() * 1000), False))
+            for text in new:
+                action = read_json(text)
+                action["add"]["dataChange"] = False
+                actions.add(self._action.fromJson(write_json(action)))
+            transaction = self._log.startTransaction(self._none(), self._some(now))
+            try:
+                self._commit(transaction, actions, self._module("DeltaOperations$ManualUpdate"), {})
+            except Exception as error:
+                if left and "ConcurrentWrite" in str(error):
+                    continue
+                raise
+            return int(now.version()) + 1
+        raise AssertionError("not reached")
+
+    def _commit(self, transaction: Any, actions: Any, operation: Any, metrics: Mapping[str, str]) -> None:
         transaction.commitLarge(
             self._session._jsparkSession,
             self._jvm.scala.jdk.javaapi.CollectionConverters.asScala(actions).iterator(),
@@ -164,7 +203,6 @@ class DriverTableCopy:
             self._map({}),
             self._map(metrics),
         )
-        return int(self._snapshot.version()) + 1
 
     def _follow_commits(self, before: Any, now: Any) -> bool:
         """Apply the commits after a snapshot. False if they cannot be, and the table must be read whole: commits are
@@ -202,7 +240,7 @@ class DriverTableCopy:
         for key, (file, size) in found.items():
             if key not in self._sources:
                 self._learn(key, file, size)
-        self._layout = _layout(now)
+        self._layout = _layout(now, self._domains(now))
 
     def _learn(self, key: str, file: Any, size: int) -> None:
         self._sources[key], self._sizes[key] = file, int(size)
@@ -243,10 +281,12 @@ class DriverTableCopy:
         """The removal of the clustering columns, which an overwrite under partition columns makes too."""
         if not self._partitions:
             return []
-        found = [read_json(each.json()) for each in self._items(self._snapshot.domainMetadata())]
-        ours = [each for each in found if each["domainMetadata"]["domain"] == CLUSTERING_DOMAIN]
-        gone = [{"domainMetadata": {**each["domainMetadata"], "removed": True}} for each in ours]
+        ours = [each for each in self._domains(self._snapshot) if each["domain"] == CLUSTERING_DOMAIN]
+        gone = [{"domainMetadata": {**each, "removed": True}} for each in ours]
         return [self._action.fromJson(write_json(each)) for each in gone]
+
+    def _domains(self, snapshot: Any) -> list[dict[str, Any]]:
+        return [read_json(each.json())["domainMetadata"] for each in self._items(snapshot.domainMetadata())]
 
     def activate(self) -> None:
         """Make the engine's session the active one of this thread."""
@@ -305,12 +345,22 @@ def _key(entry: Mapping[str, Any]) -> str:
     return " ".join((entry["path"], *map(str, parts))) if vector else str(entry["path"])
 
 
-def _layout(snapshot: Any) -> str:
-    """What files are written under, as text. Numbers that identity columns have given out do not count."""
+def _layout(snapshot: Any, domains: Iterable[Mapping[str, Any]]) -> str:
+    """What files are written under, as text. Numbers that identity columns and row tracking have given out do not
+    count.
+    """
     metadata = read_json(snapshot.metadata().json())["metaData"]
     schema = read_json(metadata["schemaString"])
     for column in schema["fields"]:
         column.get("metadata", {}).pop(_HIGH_WATER_MARK, None)
     settings = metadata.get("configuration", {})
     protocol = read_json(snapshot.protocol().json())
-    return write_json([metadata["id"], schema, settings, metadata["partitionColumns"], protocol], sort=True)
+    kept = sorted((each["domain"], each["configuration"]) for each in domains if each["domain"] != ROW_TRACKING_DOMAIN)
+    return write_json([metadata["id"], schema, settings, metadata["partitionColumns"], protocol, kept], sort=True)
+
+
+def _physical(text: str, settings: Mapping[str, str], columns: Iterable[str]) -> tuple[str, ...]:
+    """The names of partition columns in the log (``DeltaColumnMapping.getPhysicalName`` of Delta 4.4.0)."""
+    schema = parse_schema(text)
+    names = tuple(name for name in columns if schema.find((name,)) is not None)
+    return schema.physical_names(names) if settings.get(COLUMN_MAPPING, "none") != "none" else names

@@ -205,10 +205,10 @@ def free_bytes(location: str) -> int | None:
         return None
 
 
-def list_data_files(log: DiskLog, most: int) -> list[DataFile]:
-    """The Parquet files below a table on a disk, at most ``most``. Links are not followed. Raises ``LiveError``."""
+def each_data_file(log: DiskLog) -> Iterator[DataFile]:
+    """The Parquet files below a table on a disk. Links are not followed. Raises ``LiveError``."""
     log.exists()  # raises for a location that does not exist
-    return list(islice(_walk(log.location), most))
+    return _walk(log.location)
 
 
 def _walk(root: str) -> Iterator[DataFile]:

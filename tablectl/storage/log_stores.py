@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -11,7 +13,7 @@ from tablectl.delta.locations import canonical_location
 from tablectl.delta.names import LOG
 from tablectl.model.errors import LiveError
 from tablectl.model.store_options import FAMILIES
-from tablectl.storage.disk_log import DiskLog, list_data_files
+from tablectl.storage.disk_log import DiskLog, each_data_file
 from tablectl.storage.object_stores import BucketError, Provider, RetryLimits, StoreOptions, open_bucket
 from tablectl.storage.table_log import DataFile, TableLog
 from tablectl.support.compat import Self
@@ -65,8 +67,12 @@ class Stores:
         """The Parquet files below a table, at most ``most``, unordered: a listing of the whole table. Raises
         ``LiveError``.
         """
+        return list(islice(self.each_data_file(location), most))
+
+    def each_data_file(self, location: str) -> Iterator[DataFile]:
+        """The Parquet files below a table, however many: a page of the listing at a time. Raises ``LiveError``."""
         place = canonical_location(location)
-        return self.open_object(place).data_files(most) if "://" in place else list_data_files(_local(place), most)
+        return self.open_object(place).each_data_file() if "://" in place else each_data_file(_local(place))
 
     def managed(self, location: str) -> ManagedTable | None:
         """The catalog's newest answer about a table whose commits go through it. Raises ``LiveError``."""

@@ -9,7 +9,6 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from itertools import islice
 from typing import TYPE_CHECKING, TypeVar
 
 import obstore
@@ -124,16 +123,14 @@ class ObjectLog:
             found = obstore.list_with_delimiter(self._store, self._prefix or None)["common_prefixes"]
             return [path.rpartition("/")[2] for path in found]
 
-    def data_files(self, most: int) -> list[DataFile]:
-        """As ``Stores.data_files``."""
+    def each_data_file(self) -> Iterator[DataFile]:
+        """As ``Stores.each_data_file``."""
         skip = len(self._prefix) + 1 if self._prefix else 0
         with self._translated(""):
-            found = (meta for page in obstore.list(self._store, self._prefix or None) for meta in page)
-            data = (meta for meta in found if is_data(meta["path"][skip:]))
-            return [
-                DataFile(meta["path"][skip:], meta["size"], meta["last_modified"].timestamp())
-                for meta in islice(data, most)
-            ]
+            for page in obstore.list(self._store, self._prefix or None):
+                for meta in page:
+                    if is_data(meta["path"][skip:]):
+                        yield DataFile(meta["path"][skip:], meta["size"], meta["last_modified"].timestamp())
 
     def read(self, name: str, limit: int = LINE_BYTES) -> bytes:
         """As ``TableLog.read``."""

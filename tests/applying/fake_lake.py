@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -277,6 +277,32 @@ def _uses_vectors(live: LiveTable) -> bool:
 
 
 @dataclass
+class CopyFiles:
+    """What a copy beside a table has written, and what of it is in place. Each commit of rows is one file besides."""
+
+    written: dict[str, float] = field(default_factory=dict)
+    """The new files that are in the folder, and when each was written, in seconds since the epoch."""
+    holds: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """A new file → the files of the table whose rows it has."""
+    live: tuple[str, ...] = ()
+    """The new files of the newest version."""
+    since: int = -1
+    """The version of the cut-over."""
+    removed: set[str] = field(default_factory=set)
+    """Files of the table that a commit has removed."""
+    gone: set[str] = field(default_factory=set)
+    """Files of the table that are not in the folder any more."""
+
+    def unnamed(self) -> dict[str, float]:
+        """The new files that the newest version does not name."""
+        return {path: at for path, at in self.written.items() if path not in self.live}
+
+    def missing(self) -> list[str]:
+        """The new files of the newest version that are not there."""
+        return [path for path in self.live if path not in self.written]
+
+
+@dataclass
 class FakeTable:
     """One table: every version of it, and who made it."""
 
@@ -293,6 +319,8 @@ class FakeTable:
     """Why it cannot be read, if so."""
     unnamed: list[DataFile] = field(default_factory=list)
     """Data files that no commit names."""
+    copies: CopyFiles = field(default_factory=CopyFiles)
+    """The files of a copy beside it."""
     unlisted: str = ""
     """Why its files cannot be listed, if so."""
     rows: list[int] = field(default_factory=lambda: [1])
@@ -400,6 +428,12 @@ class FakeLake:
         if table.unlisted or table.broken:
             raise LiveError(f"{location}: {table.unlisted or table.broken}")
         return [each for each in table.unnamed if each.modified >= since]
+
+    def modified(self, location: str, paths: Collection[str]) -> dict[str, float]:
+        table = self.tables[location]
+        if table.unlisted or table.broken:
+            raise LiveError(f"{location}: {table.unlisted or table.broken}")
+        return {path: at for path, at in table.copies.written.items() if path in paths}
 
     def row_versions(self, location: str, *, after: int) -> Sequence[int]:
         return [each.version for each in self.commits(location, after=after) if each.changes_data]
@@ -554,7 +588,7 @@ class FakeEngine:
         table, _, version = sql.partition("\nFROM ")[2].partition(" VERSION AS OF ")
         parts = tuple(part.strip("`") for part in table.split("`.`"))
         found = self._find(parts[1:] if parts[0] == "delta" else parts)
-        return (str(found.rows[int(version)]),) * (2 * sql.count("count("))
+        return (str(found.rows[int(version)]),) * (1 + sql.count("sum("))
 
     def count(self, sql: str) -> int:
         """``VACUUM … DRY RUN``."""
@@ -812,27 +846,50 @@ class LakeCopy:
     partitions: tuple[str, ...]
     tag: str
     version: int = -1
+    used: dict[str, None] = field(default_factory=dict)
 
     def follow(self) -> FollowedTable:
-        live = self.table.live
+        live, files = self.table.live, self.table.copies
         self.version = live.version
-        layout = f"{sorted(live.properties.items())} {live.protocol} {live.schema.text}"
-        files = [f"v{each.version}" for each in self.table.history if each.changes_data or each.version == 0]
-        followed = tuple(FollowedFile(each, 1) for each in files)
-        return FollowedTable(live.version, live.table_id, layout, live.schema.text, followed)
+        layout = f"{sorted(live.properties.items())} {live.protocol} {live.schema.text} {live.clustering}"
+        commits = [each for each in self.table.history if each.version > files.since]
+        rows = [f"v{each.version}" for each in commits if each.changes_data or each.version == 0]
+        kept = [each for each in (*files.live, *rows) if each not in files.removed]
+        followed = tuple(FollowedFile(each, 1) for each in kept)
+        keys = tuple(name for name in self.partitions if live.schema.find((name,)) is not None)
+        return FollowedTable(
+            live.version, live.table_id, layout, live.schema.text, followed, dict(live.properties), keys
+        )
 
     def write(self, keys: Sequence[str]) -> tuple[str, ...]:
         self.engine.on_copy(self.table, keys)
-        file = DataFile(f"new-{len(self.table.unnamed)}", len(keys), 0.0)
-        self.table.unnamed.append(file)
-        return (json.dumps({"add": {"path": file.path}}),)
+        files = self.table.copies
+        rows = self._rows(keys)
+        path = f"new-{len(files.holds)}"
+        files.holds[path], files.written[path] = rows, self.engine.now() / 1000
+        values = dict.fromkeys(self.partitions)
+        add = {"path": path, "partitionValues": values, "size": 1, "modificationTime": self.engine.now()}
+        return (json.dumps({"add": {**add, "dataChange": True}}),)
 
-    def compare(self, _keys: Any, _adds: Any, sums: Sequence[str]) -> tuple[tuple[str, ...], ...]:
-        return ("0",) * len(sums), ("0",) * len(sums)
+    def compare(
+        self, keys: Sequence[str], adds: Sequence[str], sums: Sequence[str]
+    ) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        copied = self._rows([json.loads(each)["add"]["path"] for each in adds])
+        return (str(sorted(self._rows(keys))),) * len(sums), (str(sorted(copied)),) * len(sums)
 
-    def use(self, adds: Any) -> None: ...
+    def _rows(self, paths: Sequence[str]) -> tuple[str, ...]:
+        files = self.table.copies
+        for path in paths:
+            if path in files.gone or (path in files.holds and path not in files.written):
+                raise EngineError(f"{path} does not exist", "", "FAILED_READ_FILE.FILE_NOT_EXIST")
+        return tuple(row for path in paths for row in files.holds.get(path, (path,)))
 
-    def drop(self, adds: Any) -> None: ...
+    def use(self, adds: Sequence[str]) -> None:
+        self.used |= {json.loads(each)["add"]["path"]: None for each in adds}
+
+    def drop(self, adds: Sequence[str]) -> None:
+        for each in adds:
+            self.used.pop(json.loads(each)["add"]["path"], None)
 
     def prepare(self) -> None: ...
 
@@ -852,5 +909,17 @@ class LakeCopy:
                 clustering=clustering,
                 vectors=0,
             )
+            self.table.copies.live, self.table.copies.since = tuple(self.used), self.table.live.version
             engine.after(self.table, sql)
+        return self.table.live.version
+
+    def exchange(self, old: Sequence[str], new: Sequence[str]) -> int:
+        files = self.table.copies
+        gone, come = ([json.loads(each)["add"]["path"] for each in adds] for adds in (old, new))
+        if not set(gone) <= set(files.live):
+            raise EngineError("others have changed these files since the commit", "")
+        files.live = (*(each for each in files.live if each not in gone), *come)
+        self.table.commit("Manual Update", "apply", self.engine.stamp.text())
+        self.table.rows[-1] = self.table.rows[-2]
+        self.table.history[-1] = replace(self.table.history[-1], changes_data=False)
         return self.table.live.version
