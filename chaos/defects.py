@@ -21,6 +21,7 @@ class Defect:
 
 _LEASES, _APPLYING, _WRITERS = "tests/leases", "tests/applying", "tests/writers"
 _CLONES = "tests/commands/test_shallow_clones.py"
+_COPIES = ("tests/applying/test_copy_beside.py", "tests/applying/test_copy_among_strangers.py")
 
 DEFECTS: tuple[Defect, ...] = (
     Defect(
@@ -540,5 +541,96 @@ DEFECTS: tuple[Defect, ...] = (
         "            if on_stray is None:\n                raise error\n            on_stray(error)",
         "            del error",
         (_LEASES, _WRITERS),
+    ),
+    Defect(
+        "old files of a copy are committed",
+        "tablectl/applying/copy_beside.py",
+        "if part.adds and self.written[part.id] < limit:",
+        "if part.adds and self.written[part.id] < 0:",
+        _COPIES,
+    ),
+    Defect(
+        "a VACUUM that has begun is not seen",
+        "tablectl/applying/copy_beside.py",
+        "return max(now - old * kept, doomed_before(self.properties, self.vacuums))",
+        "return now - old * kept",
+        _COPIES,
+    ),
+    Defect(
+        "the RETAIN of earlier VACUUMs does not count",
+        "tablectl/applying/vacuum_age.py",
+        "return min([kept, *(each for each in retained if each >= _SHORTEST)])",
+        "return kept",
+        _COPIES,
+    ),
+    Defect(
+        "copied files are not looked for behind the gate",
+        "tablectl/applying/copy_beside.py",
+        "if tries == 0 or copying.vacuumed:",
+        "if tries < 0:",
+        _COPIES,
+    ),
+    Defect(
+        "copied files that are gone are committed",
+        "tablectl/applying/copy_beside.py",
+        "if len(known) < len(times):",
+        "if not known:",
+        _COPIES,
+    ),
+    Defect(
+        "copied files are not looked for after the commit",
+        "tablectl/applying/rewrite_checks.py",
+        "repaired = _check_in_place(session, copying, made) if copying is not None else None",
+        "repaired = None",
+        _COPIES,
+    ),
+    Defect(
+        "what changes behind the gate is not decided again",
+        "tablectl/applying/copy_beside.py",
+        "if copying.follow(_OLDEST):",
+        "if copying.follow(_OLDEST) is None:",
+        _COPIES,
+    ),
+    Defect(
+        "what changes during a copy is not decided again",
+        "tablectl/applying/copy_beside.py",
+        "if copying.follow():",
+        "if copying.follow() is None:",
+        _COPIES,
+    ),
+    Defect(
+        "parts of other partition columns are taken",
+        "tablectl/applying/copy_beside.py",
+        "write_json([_FORMAT, self.layout, self.partitions, [each.sql for each in self.sums]])",
+        "write_json([_FORMAT, self.layout, [each.sql for each in self.sums]])",
+        _COPIES,
+    ),
+    Defect(
+        "files with other partition values are committed",
+        "tablectl/applying/copy_records.py",
+        "return inside and plain and values.keys() == set(partition_keys)",
+        "return inside and plain",
+        _COPIES,
+    ),
+    Defect(
+        "NULL is left out of the sums",
+        "tablectl/applying/row_sums.py",
+        'parts, each = [f"{value} IS NULL"], f"e{depth}"',
+        'parts, each = list[str](), f"e{depth}"',
+        ("tests/applying/test_rewrite_checks.py",),
+    ),
+    Defect(
+        "rows that no rewrite keeps are not counted",
+        "tablectl/applying/rewrite_checks.py",
+        'if count != "0"]',
+        'if count == "-"]',
+        ("tests/applying/test_rewrite_checks.py",),
+    ),
+    Defect(
+        "a table that others changed is rewritten without a word",
+        "tablectl/applying/run_table.py",
+        "    except StopTableError as refused:\n        message",
+        "    except TypeError as refused:\n        message",
+        ("tests/applying/test_rewrite_checks.py",),
     ),
 )

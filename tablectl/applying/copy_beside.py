@@ -33,6 +33,7 @@ from tablectl.model.plan import Statement, TablePlan
 from tablectl.model.run_report import RunOutcome
 from tablectl.model.safe_text import size_text
 from tablectl.model.table import LiveTable
+from tablectl.storage.table_log import is_data
 from tablectl.support.json_text import read_json, write_json
 
 _LARGEST_PART = 1 << 30
@@ -247,8 +248,11 @@ class BesideCopy:
             self.unproven = [each for each in self.unproven if each is not old]
 
     def _there(self) -> Mapping[str, float]:
-        wanted = {_path(add) for part in self.parts.values() for add in part.adds}
-        return self.window.reader.modified(self.plan.location, wanted)
+        """When each copied file was written. A listing does not show hidden folders, as of a column ``.x``."""
+        written = {_path(add): self.written[part.id] for part in self.parts.values() for add in part.adds}
+        wanted = {path for path in written if is_data(path)}
+        hidden = {path: at for path, at in written.items() if path not in wanted}
+        return {**hidden, **self.window.reader.modified(self.plan.location, wanted)}
 
     def _give_up_old(self, old: float) -> None:
         """Give up the parts that a VACUUM may delete before the commit: by their age, or because it has begun."""
@@ -294,8 +298,9 @@ class BesideCopy:
             apart = taken.isdisjoint(paths) and len(set(paths)) == len(paths)
             used = self.files.keys() >= set(part.keys) and self.part_of.keys().isdisjoint(part.keys)
             young = not part.adds or _written_at(part, 0.0) >= self._oldest(_OLD)
-            if used and apart and young and self._is_whole(part):
-                self._keep(part)
+            whole = self._whole(part) if used and apart and young else None
+            if whole is not None:
+                self._keep(whole)
                 taken.update(paths)
             else:
                 delete_part(self.lease.store, part)
@@ -305,14 +310,18 @@ class BesideCopy:
         """What a part is made for: another run takes it only if all of this is the same."""
         return write_json([_FORMAT, self.layout, self.partitions, [each.sql for each in self.sums]])
 
-    def _is_whole(self, part: CopiedPart) -> bool:
-        """Whether a part of an earlier run holds the rows of its files, and all of its new files are still there."""
+    def _whole(self, part: CopiedPart) -> CopiedPart | None:
+        """A part of an earlier run, if it holds the rows of its files, and all of its new files are still there. Its
+        record may be a stranger's, so its statistics are taken from its files.
+        """
         try:
-            return not unlike(self.sums, self.copy.compare(part.keys, part.adds, [each.sql for each in self.sums]))
+            if unlike(self.sums, self.copy.compare(part.keys, part.adds, [each.sql for each in self.sums])):
+                return None
+            return replace(part, adds=self.copy.measure(part.adds))
         except EngineError as error:
             if error.unanswered:
                 raise
-            return False
+            return None
 
     def _written(self, keys: Sequence[str]) -> CopiedPart:
         adds, size = self.copy.write(keys), sum(self.missing[key] for key in keys)

@@ -266,6 +266,12 @@ class TableCopy(Protocol):
         """The values of some aggregates over the rows of files of the table, and over those of copied files."""
         ...
 
+    def measure(self, adds: Sequence[str]) -> tuple[str, ...]:
+        """Copied files whose ``add`` actions come from a record, with statistics from the files themselves: a reader
+        skips files by them.
+        """
+        ...
+
     def use(self, adds: Sequence[str]) -> None:
         """Let the commit add these files."""
         ...

@@ -865,7 +865,7 @@ class LakeCopy:
         self.engine.on_copy(self.table, keys)
         files = self.table.copies
         rows = self._rows(keys)
-        path = f"new-{len(files.holds)}"
+        path = f"new-{len(files.holds)}.parquet"
         files.holds[path], files.written[path] = rows, self.engine.now() / 1000
         values = dict.fromkeys(self.partitions)
         add = {"path": path, "partitionValues": values, "size": 1, "modificationTime": self.engine.now()}
@@ -883,6 +883,9 @@ class LakeCopy:
             if path in files.gone or (path in files.holds and path not in files.written):
                 raise EngineError(f"{path} does not exist", "", "FAILED_READ_FILE.FILE_NOT_EXIST")
         return tuple(row for path in paths for row in files.holds.get(path, (path,)))
+
+    def measure(self, adds: Sequence[str]) -> tuple[str, ...]:
+        return tuple(adds)
 
     def use(self, adds: Sequence[str]) -> None:
         self.used |= {json.loads(each)["add"]["path"]: None for each in adds}

@@ -295,6 +295,48 @@ def test_a_part_that_was_made_for_other_partition_columns_is_never_taken(
     assert before.isdisjoint(scene.table.copies.live)
 
 
+FORESEEN: dict[str, tuple[Callable[[Scene], object], Callable[[Scene], object]]] = {
+    "the files are gone": (lambda _scene: None, lambda scene: scene.vacuum(0, logged=False)),
+    "one file is gone": (lambda _scene: None, lambda scene: scene.erase(list(scene.table.copies.unnamed())[:1])),
+    "a part of a file is older than the log says": (
+        lambda _scene: None,
+        lambda scene: scene.table.copies.written.update({"new-1.parquet": scene.now() - 6 * DAY}),
+    ),
+    "the files get old, and a VACUUM is slow": (
+        lambda _scene: None,
+        lambda scene: scene.wait(8).slow_vacuum(7 * DAY, logged=False),
+    ),
+    "a VACUUM has begun": (lambda _scene: None, lambda scene: scene.slow_vacuum(0, logged=True)),
+    "the table is vacuumed with a RETAIN of a day": (
+        lambda scene: scene.vacuum(DAY),
+        lambda scene: scene.wait(1.1).slow_vacuum(DAY, logged=False),
+    ),
+    "the table keeps files for a day": (
+        lambda scene: scene.set("delta.deletedFileRetentionDuration", "interval 1 day"),
+        lambda scene: scene.wait(1.1).slow_vacuum(DAY, logged=False),
+    ),
+}
+"""What happened before the copy, and what happens behind the gate."""
+
+
+@pytest.mark.parametrize("case", FORESEEN)
+def test_files_that_a_vacuum_may_delete_are_not_committed(case: str, scene: Scene) -> None:
+    before, act = FORESEEN[case]
+    before(scene)
+    scene.world.tick = lambda event: _once(scene, act) if event == "before closed-overwrite" else None
+    run = scene.run()
+    assert (run.outcome, run.message) == (RunOutcome.APPLIED, "")
+    assert scene.table.copies.missing() == []
+    assert scene.held() == sorted(scene.rows)
+    assert len(scene.table.copies.holds) > len(scene.table.copies.live), "parts were made again before the commit"
+
+
+def _once(scene: Scene, act: Callable[[Scene], object]) -> None:
+    if not scene.acted:
+        scene.acted = True
+        act(scene)
+
+
 def test_files_that_a_slow_vacuum_deletes_after_the_commit_are_written_again(scene: Scene) -> None:
     plan = scene.world.plan(partitioning=("day",))
     run = _with_a_slow_vacuum(scene)

@@ -78,11 +78,15 @@ class FakeCopy:
 
     def write(self, keys: Any) -> tuple[str, ...]:
         self.written.append(tuple(keys))
-        return (added(f"new-{len(self.written)}", tags={"rows": sorted(keys)}),)
+        return (added(f"new-{len(self.written)}.parquet", tags={"rows": sorted(keys)}),)
 
     def compare(self, keys: Any, adds: Any, sums: Any) -> tuple[tuple[str, ...], ...]:
         held = [key for add in adds if add not in self.gone for key in rows_of(add)]
         return (str(sorted(keys)),) * len(sums), (str(sorted(held)),) * len(sums)
+
+    def measure(self, adds: Any) -> tuple[str, ...]:
+        measured = [json.loads(each)["add"] for each in adds]
+        return tuple(json.dumps({"add": {**each, "stats": f"of {each['path']}"}}) for each in measured)
 
     def use(self, adds: Any) -> None:
         self.used |= set(adds)
@@ -169,11 +173,32 @@ def test_a_run_that_goes_on_uses_only_parts_whose_rows_are_still_there() -> None
     assert table.rows == ["a", "b"]
 
 
+def test_a_file_that_no_listing_shows_counts_as_there() -> None:
+    """A column named ``.x`` makes folders that start with a dot."""
+    table = FakeCopy({"a": 10})
+    copy = copying(table, records("hidden"))
+    copy.follow()
+    copy._keep(CopiedPart("00000000001000-000009", ("a",), (added(".x=1/part.parquet"),), 10))
+    copy.window.reader.modified = lambda location, paths: dict.fromkeys(paths, 0.0)  # type: ignore[method-assign]
+    copy.check_files()
+    assert (list(copy.parts), copy.lost()) == (["00000000001000-000009"], [])
+
+
+def test_statistics_of_a_record_are_taken_from_its_files() -> None:
+    store, table = records("stats"), FakeCopy({"a": 10})
+    copy = copying(table, store)
+    copy.follow()
+    list(copy.copy_missing())
+    table.used.clear()
+    copying(table, store).follow()
+    assert [json.loads(each)["add"]["stats"] for each in table.used] == ["of new-1.parquet"]
+
+
 def test_rows_that_were_not_copied_as_they_are_are_refused() -> None:
     table = FakeCopy({"a": 10})
     copy = copying(table, records("refused"))
     copy.follow()
-    table.gone = {added("new-1", tags={"rows": ["a"]})}
+    table.gone = {added("new-1.parquet", tags={"rows": ["a"]})}
     with pytest.raises(StopTableError) as stop:
         list(copy.copy_missing())
     assert stop.value.outcome is RunOutcome.REFUSED
@@ -512,6 +537,31 @@ def test_a_copy_that_outlasts_the_calendar_waits_for_its_next_window(monkeypatch
     assert run.outcome is RunOutcome.NO_WINDOW
     assert run.message.startswith("the window ended at 2026-08-22 11:00 UTC")
     assert world.table.live.partition_columns == ()
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("delta.compatibility.symlinkFormatManifest.enabled", "true"),
+        ("delta.universalFormat.enabledFormats", "hudi"),
+    ],
+)
+def test_what_delta_writes_after_its_own_statements_only_is_refused_for_a_copy(key: str, value: str) -> None:
+    world = copied_world(properties={key: value})
+    plan = plan_table(Policy({"partitioning": ("day",)}), world.live(), "oss", TableOptions(rewrite="copy"))
+    assert plan is not None
+    assert [each.change for each in plan.refusals] == ["partitioning"]
+    assert "rewrite: allowed" in plan.refusals[0].fix
+    allowed = plan_table(Policy({"partitioning": ("day",)}), world.live(), "oss", TableOptions(rewrite="allowed"))
+    assert allowed is not None
+    assert not allowed.refusals
+
+
+def test_manifests_that_the_same_plan_turns_off_are_off_before_the_copy() -> None:
+    world = copied_world(properties={"delta.compatibility.symlinkFormatManifest.enabled": "true"})
+    off: dict[str, Any] = {"properties": {"delta.compatibility.symlinkFormatManifest.enabled": None}}
+    run = world.run(world.plan(partitioning=("day",), **off))
+    assert (run.outcome, [sql.partition(" ")[0] for sql in world.sent]) == (RunOutcome.APPLIED, ["ALTER", "CUT"])
 
 
 def test_a_table_that_is_copied_shares_no_window_and_nothing_is_sent_to_the_others() -> None:
