@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from importlib import metadata, resources
@@ -31,16 +32,14 @@ from tablectl.policies.read_config import FILE, load_config
 from tablectl.policies.repository import shown_path
 from tablectl.reports.render import ReportFormat
 from tablectl.support.files import read_regular
+from tablectl.support.git import GitError, find_checkout
 from tablectl.support.json_text import read_json
-from tablectl.support.processes import Invocation, ProcessLimits, run_captured
 from tablectl.version import __version__
 
 FOLDER = "requirements"
 _LOCKS = {"plan": "base", "apply": "spark"}
 """The locks by the job that needs them."""
 _LARGEST_WHEEL = 1 << 26
-_MOST_SAID, _SECONDS = 1 << 16, 10.0
-"""Of Git, which says where a checkout comes from."""
 
 HOW = "set it as `install: {source: …}` in tablectl.yaml, or by `tablectl init --source …` (docs/install.md)"
 
@@ -167,10 +166,10 @@ def _of_checkout(folder: Path) -> Iterator[tuple[InstallSource, str]]:
     """The remote and the commit of a checkout from which pip installed. Raises ``ValueError`` for a remote that other
     machines do not reach, and for one with credentials.
     """
-    words = ("remote", "get-url", "origin"), ("rev-parse", "HEAD")
-    ran = [run_captured(Invocation(["git", *each], folder), _MOST_SAID, ProcessLimits(_SECONDS)) for each in words]
-    if not any(each.why for each in ran):
-        remote, commit = (each.out.decode().strip() for each in ran)
+    with suppress(GitError):
+        checkout = find_checkout(folder)
+        words = ("remote", "get-url", "origin"), ("rev-parse", "HEAD")
+        remote, commit = (checkout.git(*each).decode().strip() for each in words)
         remote = re.sub(r"\Agit@([^:/]+):", r"ssh://git@\1/", remote)
         yield parse_source(f"git+{remote}@{commit}"), ""
 

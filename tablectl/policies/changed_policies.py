@@ -6,9 +6,7 @@ an error in such a file is not found, as in the commands about one table.
 
 from __future__ import annotations
 
-import io
 import os
-import tarfile
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path, PurePosixPath
@@ -32,10 +30,7 @@ from tablectl.policies.repository import (
 )
 from tablectl.policies.variables import Variables
 from tablectl.support.frozen import frozen
-from tablectl.support.processes import Invocation, ProcessLimits, run_captured
-
-_SECONDS = 120
-_MOST_BYTES = 256 << 20
+from tablectl.support.git import GitError, find_checkout
 
 
 @frozen
@@ -115,15 +110,15 @@ def policies_at(
     """
     if PurePosixPath(config.policies).is_absolute():
         raise UsageError("--changed-since needs policies inside of the repository", "set `policies` to a relative path")
-    commit = (
-        _git(directory, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref}^{{commit}}").decode().strip()
-    )
+    try:
+        checkout = find_checkout(directory)
+        commit = checkout.commit_of(ref)
+    except GitError as error:
+        hint = "fetch it: actions/checkout needs `fetch-depth: 0`, GitLab `GIT_DEPTH: 0`"
+        raise UsageError(f"--changed-since: Git does not know this commit here: it {error}", hint) from error
     with TemporaryDirectory(prefix="tablectl-since-") as folder:
-        found = _git(directory, "ls-tree", "-z", "--name-only", commit, "--", FILE, str(PurePosixPath(config.policies)))
         try:
-            if found:
-                paths = map(os.fsdecode, found.removesuffix(b"\0").split(b"\0"))
-                extract_archive(_git(directory, "archive", "--format=tar", commit, "--", *paths), folder)
+            checkout.save(commit, (FILE, str(PurePosixPath(config.policies))), Path(folder))
             before = load_config(Path(folder), {}, "")
             before = load_config(Path(folder), {}, config.environment if config.environment in before.env else "")
             if not has_policies(before, folder):
@@ -131,7 +126,7 @@ def policies_at(
             unchanged = _unchanged_files(before, Path(folder), config, directory)
             choose = partial(_without, unchanged)
             specs = open_repository(None, before, folder, variables_for(before, given, environ), choose)[1]
-        except (InputError, tarfile.TarError):  # such as a link out of the repository, which is not unpacked
+        except (InputError, GitError):  # such as a link out of the repository
             return EarlierPolicies(Specs.of(()), {}, commit=commit)
     named = {spec.name.key: spec for spec in specs.tables}
     return EarlierPolicies(specs, named, frozenset(map(os.path.realpath, unchanged.values())), commit)
@@ -162,22 +157,3 @@ def _relative_files(config: Config, directory: Path) -> dict[Path, bytes]:
 
 def _without(unchanged: Mapping[Path, Path], files: dict[Path, bytes]) -> dict[Path, bytes]:
     return {path: data for path, data in files.items() if path not in unchanged}
-
-
-def extract_archive(archive: bytes, folder: str | Path) -> None:
-    """Unpacks what ``git archive`` wrote, within bounds. Raises ``UsageError`` and ``tarfile.TarError``."""
-    if len(archive) > _MOST_BYTES:
-        raise UsageError("the policies of that commit are too large", "compare with a later commit")
-    with tarfile.open(fileobj=io.BytesIO(archive)) as files:
-        files.extractall(folder, filter="data")
-
-
-def _git(directory: Path, *words: str) -> bytes:
-    ran = run_captured(Invocation(["git", *words], directory), _MOST_BYTES + 1, ProcessLimits(_SECONDS))
-    if ran.code is None:
-        raise UsageError(f"--changed-since needs Git, which {ran.why}")
-    if ran.why:
-        said = ran.err.decode(errors="replace").strip().splitlines()
-        hint = "fetch it: actions/checkout needs `fetch-depth: 0`, GitLab `GIT_DEPTH: 0`"
-        raise UsageError(f"--changed-since: Git does not know this commit here{f': {said[0]}' if said else ''}", hint)
-    return ran.out

@@ -16,6 +16,7 @@ from tablectl.planning.plan_file import load_plan
 from tablectl.policies.changed_policies import policies_at
 from tablectl.policies.read_config import load_config
 from tests.commands.conftest import Cli, Repository
+from tests.support.test_git import bare
 
 
 def git(*words: str) -> None:
@@ -99,6 +100,41 @@ def test_a_link_out_of_the_repository_counts_as_changed(committed: Repository, c
     file.symlink_to(shared)
     git("commit", "-q", "-a", "-m", "a link")
     assert planned(cli, "HEAD") == planned_all(cli) != []
+
+
+def test_a_folder_of_the_branch_that_looks_like_a_repository_runs_nothing(
+    repo: Repository, cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The folder of ``tablectl.yaml`` is below the root, and the branch puts a repository there, whose remote is a
+    program.
+    """
+    lake = repo.root / "lake-policies"
+    repo.table("orders")
+    (lake / "policies").mkdir(parents=True)
+    (lake / "policies" / "p.yaml").write_text(
+        f"version: 1\ntables:\n  delta.`{repo.lake}/orders`: {{isolation: Serializable}}\n"
+    )
+    git("init", "-q", "-b", "main")
+    git("add", "--all")
+    git("commit", "-q", "-m", "base")
+    base = subprocess.run(["git", "rev-parse", "HEAD"], check=True, capture_output=True, text=True).stdout.strip()
+    bare(lake, tmp_path / "pwned")
+    monkeypatch.chdir(lake)
+    assert planned(cli, base) == []
+    assert not (tmp_path / "pwned").exists()
+    subprocess.run(["git", "rev-parse", "--verify", f"{base}^{{commit}}"], check=False, capture_output=True)
+    assert (tmp_path / "pwned").exists(), "the attack works where Git looks for the repository itself"
+
+
+def test_a_tag_with_the_name_of_the_branch_is_not_compared_with(committed: Repository, cli: Cli) -> None:
+    """Whoever may push makes a tag at the commit of his own, since which nothing has changed."""
+    write(committed, "Serializable", "payments", "on")
+    git("checkout", "-q", "-b", "mine")
+    git("commit", "-q", "-a", "-m", "mine")
+    git("tag", "main")
+    ran = cli("plan", "--changed-since", "main")
+    assert (ran.code, "write refs/heads/main" in ran.err) == (64, True)
+    assert planned(cli, "refs/heads/main") == ["events"]
 
 
 def planned_all(cli: Cli) -> list[str]:
