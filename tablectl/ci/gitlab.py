@@ -9,26 +9,32 @@ https://docs.gitlab.com/api/job_artifacts/#download-a-single-artifact-file-by-jo
 
 from __future__ import annotations
 
+import os
 import re
+import stat
 from collections.abc import Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 from typing import TextIO
 
+from tablectl.ci.base_branch import check_newest
 from tablectl.ci.post_comment import DEFAULT, addition, body_of, digest_in, marker
 from tablectl.ci.rest_api import HostedRepository, open_gitlab
 from tablectl.commands.user_files import read_plan, write_file
-from tablectl.model.errors import ExitCode, LiveError, PlanFileError, TablectlError
+from tablectl.model.errors import ExitCode, LiveError, PlanFileError, TablectlError, UsageError
 from tablectl.model.safe_text import escape_output
 from tablectl.planning.plan_file import MAX_BYTES, digest_of, load_plan
+from tablectl.support.files import read_regular
 from tablectl.support.frozen import frozen
 
 REPORT = "plan.md"
 PLAN = "plan.json"
+ARTIFACT = "tablectl-plan/plan.json"
+"""The plan in the artifacts of a job."""
 _NUMBER = re.compile(r"[0-9]{1,19}\Z")
 _COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?\Z")
 _MOST_PIPELINES = 20
-_BY_HAND = "run a pipeline of the default branch by hand: it plans again, and its apply runs that plan"
+BY_HAND = "run a pipeline of the default branch by hand: it plans again, and its apply runs that plan"
 
 
 @frozen
@@ -51,25 +57,55 @@ def note_step(environ: Mapping[str, str], log: TextIO) -> int:
         return _tell(log, "no note: this pipeline has no merge request")
     if not environ.get("NOTE_TOKEN", "").strip():
         return _tell(log, "no note: set NOTE_TOKEN to a project access token with the scope `api` (docs/ci.md)")
-    if not Path(REPORT).is_file():
-        return _tell(log, f"no note: there is no {REPORT}; the log of the plan says why")
     try:
+        folder = results(environ)
+        if not (folder / REPORT).is_file():
+            return _tell(log, f"no note: there is no {folder / REPORT}; the log of the plan says why")
         gitlab = open_gitlab(environ, numbers[0])
-        made = _put(gitlab, f"merge_requests/{numbers[1]}/notes", environ.get("CI_JOB_URL", ""))
+        made = _put(gitlab, f"merge_requests/{numbers[1]}/notes", environ.get("CI_JOB_URL", ""), folder)
     except TablectlError as error:
         return _tell(log, f"no note could be written: {error.message}. The artifacts of this job have the report")
     return _tell(log, made)
 
 
-def reviewed_step(environ: Mapping[str, str], log: TextIO) -> int:
-    """Write ``plan.json``: the plan that the note of the merged merge request shows. Returns the exit code."""
+def results(environ: Mapping[str, str]) -> Path:
+    """The folder of this job's results. The first line of the job makes it, outside of the checkout: a commit could put
+    a report or a plan of its own into the checkout. Raises ``UsageError`` if it is not there, or not ours alone.
+    """
+    folder = Path(environ.get("TMPDIR") or "/tmp", f"tablectl-{environ.get('CI_JOB_ID', '')}")  # noqa: S108  # checked below
+    hint = "make it first: write the template again with `tablectl lock --ci gitlab` (docs/ci.md)"
     try:
-        data, number = _reviewed(environ)
-        write_file(Path(PLAN), data, private=True)  # a plan can hold values that reports hide
+        facts = folder.lstat()
+    except (OSError, ValueError) as error:
+        raise UsageError(f"there is no folder {folder} of this job", hint) from error
+    if not stat.S_ISDIR(facts.st_mode) or facts.st_uid != os.geteuid() or facts.st_mode & 0o022:
+        raise UsageError(f"others than this job can write to {folder}", hint)
+    return folder
+
+
+def reviewed_step(environ: Mapping[str, str], log: TextIO) -> int:
+    """Write ``plan.json`` into the folder of the job: the plan that the note of the merged merge request shows, or, in
+    a pipeline by hand, that of its plan job. Returns the exit code.
+    """
+    commit, branch = environ.get("CI_COMMIT_SHA", ""), environ.get("CI_DEFAULT_BRANCH", "")
+    try:
+        folder = results(environ)
+        if not branch or environ.get("CI_COMMIT_BRANCH") != branch:
+            raise UsageError(f"plans are applied on {branch or 'the default branch'} alone", "run the job there")
+        if environ.get("CI_PIPELINE_SOURCE") == "web":
+            data, what = read_regular(Path(ARTIFACT), MAX_BYTES), "of this pipeline"
+        else:
+            data, number = _reviewed(environ)
+            what = f"that the note of !{number} shows"
+        check_newest(load_plan(data, f"the plan {what}"), commit, branch, environ, BY_HAND)
+        write_file(folder / PLAN, data, private=True)  # a plan can hold values that reports hide
     except TablectlError as error:
         _tell(log, f"error: {error}")
         return error.exit_code
-    return _tell(log, f"applying the plan that the note of !{number} shows")
+    except OSError as error:
+        _tell(log, f"error: {ARTIFACT} of the plan job cannot be read: {error.strerror or error}")
+        return ExitCode.REFUSED
+    return _tell(log, f"applying the plan {what}")
 
 
 def _reviewed(environ: Mapping[str, str]) -> tuple[bytes, int]:
@@ -78,7 +114,7 @@ def _reviewed(environ: Mapping[str, str]) -> tuple[bytes, int]:
     """
     project, commit = environ.get("CI_PROJECT_ID", ""), environ.get("CI_COMMIT_SHA", "")
     if not _NUMBER.match(project) or not _COMMIT.match(commit) or not environ.get("NOTE_TOKEN", "").strip():
-        raise PlanFileError("the reviewed plan is found with NOTE_TOKEN, in a job of GitLab (docs/ci.md)", _BY_HAND)
+        raise PlanFileError("the reviewed plan is found with NOTE_TOKEN, in a job of GitLab (docs/ci.md)", BY_HAND)
     gitlab, branch = open_gitlab(environ, project), environ.get("CI_DEFAULT_BRANCH", "")
     merged = [
         each
@@ -88,22 +124,22 @@ def _reviewed(environ: Mapping[str, str]) -> tuple[bytes, int]:
         and commit in {each.get("merge_commit_sha"), each.get("squash_commit_sha"), each.get("sha")}
     ]
     if not merged:
-        raise PlanFileError(f"no merge request was merged as {commit[:10]}, so no plan of it was reviewed", _BY_HAND)
+        raise PlanFileError(f"no merge request was merged as {commit[:10]}, so no plan of it was reviewed", BY_HAND)
     number, mark = int(merged[0]["iid"]), marker("plan", DEFAULT)
     note = _find(gitlab, f"merge_requests/{number}/notes", mark)
     digest = digest_in(note.body, mark) if note else ""
     if note is None or not digest:
-        raise PlanFileError(f"no note of !{number} by the account of this token shows a plan", _BY_HAND)
+        raise PlanFileError(f"no note of !{number} by the account of this token shows a plan", BY_HAND)
     if note.written >= str(merged[0].get("merged_at") or ""):
-        raise PlanFileError(f"the note with the plan of !{number} was written after the merge", _BY_HAND)
+        raise PlanFileError(f"the note with the plan of !{number} was written after the merge", BY_HAND)
     for job in _plan_jobs(gitlab, project, number):
         try:
-            data = gitlab.download(f"jobs/{job}/artifacts/{PLAN}", MAX_BYTES)
+            data = gitlab.download(f"jobs/{job}/artifacts/{ARTIFACT}", MAX_BYTES)
             if digest_of(load_plan(data, f"the plan of job {job}")) == digest:
                 return data, number
         except LiveError:  # the artifacts are no longer kept
             continue
-    raise PlanFileError(f"no job of !{number} keeps the plan {digest[:12]}… that its note shows", _BY_HAND)
+    raise PlanFileError(f"no job of !{number} keeps the plan {digest[:12]}… that its note shows", BY_HAND)
 
 
 def _plan_jobs(gitlab: HostedRepository, project: str, number: int) -> Iterator[int]:
@@ -117,11 +153,11 @@ def _plan_jobs(gitlab: HostedRepository, project: str, number: int) -> Iterator[
                 yield int(job["id"])
 
 
-def _put(gitlab: HostedRepository, path: str, job: str) -> str:
+def _put(gitlab: HostedRepository, path: str, job: str, folder: Path) -> str:
     mark = marker("plan", DEFAULT)
     old = _find(gitlab, path, mark)
-    digest = digest_of(read_plan(Path(PLAN))) if Path(PLAN).is_file() else ""
-    report = Path(REPORT).read_text(encoding="utf-8", errors="replace")
+    digest = digest_of(read_plan(folder / PLAN)) if (folder / PLAN).is_file() else ""
+    report = (folder / REPORT).read_text(encoding="utf-8", errors="replace")
     added = addition(report, old.body if old else "", digest, f"{job}/artifacts/browse")
     body = body_of(report, "plan", DEFAULT, job, digest, added)
     if old:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tablectl.applying.approval import policies_digest
 from tablectl.catalogs.http_client import AnswerError
-from tablectl.ci.base_branch import save_base
+from tablectl.ci.base_branch import check_newest, save_base
 from tablectl.ci.gitlab import note_step, reviewed_step
 from tablectl.ci.job import CiJob, CommandResult
 from tablectl.ci.post_comment import DEFAULT, addition, body_of, find_comment, marker, put_comment
@@ -33,7 +33,7 @@ from tablectl.documents.style import plural
 from tablectl.model.errors import ExitCode, InputError, LiveError, PlanFileError, TablectlError, UsageError, error_of
 from tablectl.model.plan import Plan
 from tablectl.model.safe_text import printable, value_text
-from tablectl.planning.plan_file import check_environment, digest_of
+from tablectl.planning.plan_file import check_environment, digest_of, load_plan
 from tablectl.policies.effective_policy import policy_lines_of
 from tablectl.policies.read_config import BASE, ENV, ignored_keys, load_config
 from tablectl.reports.document_markdown import said
@@ -139,14 +139,13 @@ def comment_step(job: CiJob) -> int:
 def find_step(job: CiJob) -> int:
     """Download the reviewed plan. Raises ``PlanFileError``, with what to do, if there is none."""
     _check_branch(job)
-    origin = ArtifactOrigin(
-        job.name, job.environ.get("GITHUB_SHA", ""), job.workflow, job.environ.get("GITHUB_REF_NAME", "")
-    )
+    origin = ArtifactOrigin(job.name, job.environ.get("GITHUB_SHA", ""), job.workflow, job.applied_branch)
     github = open_github(job.environ, job.repository)
     found = find_reviewed(github, origin, job.number("plan_run"))
     archive = github.download(f"actions/artifacts/{found.artifact}/zip", ARCHIVE_BYTES)
     folder = _new_folder(job, "reviewed")
     plan = unpack(archive, f"the plan of run {found.run}")
+    check_newest(load_plan(plan, f"the plan of run {found.run}"), origin.commit, origin.branch, job.environ, BY_HAND)
     write_file(folder / PLAN, plan, private=True)  # a plan can hold values that reports hide
     job.output(run=found.run, pull_request=found.pull_request or "", digest=found.digest)
     of = f" of #{found.pull_request}" if found.pull_request else ""

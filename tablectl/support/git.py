@@ -1,4 +1,4 @@
-"""Starts Git; no other module does. A checkout can be of a branch that nobody has reviewed, so none of its files may
+"""Starts Git; no other module does. A checkout can be of a branch before its review, so none of its files may
 decide what Git runs.
 
 Git takes a folder that has ``HEAD``, ``objects`` and ``refs`` for a repository, and its ``config`` names programs. A
@@ -98,14 +98,20 @@ class Checkout:
             words = ("fetch", "--quiet", "--no-tags", "--no-recurse-submodules", "--depth=1", "origin", commit)
             self.git(*words, config=config)
 
-    def save(self, commit: str, paths: Sequence[str], folder: Path) -> None:
+    def save(self, commit: str, paths: Sequence[str], folder: Path, config: Mapping[str, str] | None = None) -> None:
         """Save files and folders of a commit in ``folder``, which is empty but for what this wrote. Links stay links
         where they lead to a place in it; submodules are left out. Raises ``GitError``.
+
+        ``config`` is for a clone without all files, for which Git asks the server.
         """
-        listed = self.git("ls-tree", "-r", "-z", commit, "--", *paths)
+        listed = self.git("ls-tree", "-r", "-z", commit, "--", *paths, config=config)
         entries = [_entry(each) for each in listed.split(b"\0") if each and not each.startswith(_MODULE)]
         names = b"".join(name + b"\n" for _, name, _ in entries)
-        contents = _contents(self.git("cat-file", "--batch", given=names), len(entries)) if entries else iter(())
+        contents = (
+            _contents(self.git("cat-file", "--batch", given=names, config=config), len(entries))
+            if entries
+            else iter(())
+        )
         links = []
         try:
             for (mode, _, path), data in zip(entries, contents, strict=True):
@@ -126,7 +132,7 @@ class Checkout:
 
 
 def find_checkout(directory: Path) -> Checkout:
-    """The checkout of a directory. Raises ``GitError`` outside of one, and for a repository of somebody else that this
+    """The checkout of a directory. Raises ``GitError`` outside of one, and for a repository of another user that this
     user has not said to trust (``safe.directory``).
     """
     here = Path(os.path.realpath(directory))

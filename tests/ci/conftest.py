@@ -299,3 +299,20 @@ def base_commit() -> str:
     git("add", "--all")
     git("commit", "--quiet", "--allow-empty", "--message=base")
     return git("rev-parse", "HEAD")
+
+
+def land(runner: Runner) -> str:
+    """The current folder as the newest commit of ``main``, at the server, too; it is the commit of the job."""
+    commit = base_commit()
+    git("branch", "-M", "main")
+    if not git("remote"):
+        git("remote", "add", "origin", str(Path.cwd()))
+    runner.environ["GITHUB_SHA"] = commit
+    return commit
+
+
+def merge(runner: Runner, github: FakeGitHub, head: str, number: int = 5) -> str:
+    """A pull request is merged, as the current folder is; the commit."""
+    commit = land(runner)
+    github.merged(number, head=head, commit=commit)
+    return commit

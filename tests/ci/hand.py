@@ -10,7 +10,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.ci.conftest import FakeGitHub, Runner
+import yaml
+
+from tests.ci.conftest import FakeGitHub, Runner, git
+
+ACTION: dict[str, Any] = yaml.safe_load((Path(__file__).parents[2] / "action.yml").read_text())
 
 OURS = re.compile(r'^"?(?:\$PYTHON|python)"? -P -m tablectl\.ci (\w+)$')
 _EXPRESSION = re.compile(r"\$\{\{\s*(.*?)\s*\}\}")
@@ -88,9 +92,36 @@ class Hand:
                 self.github.kept(given["name"], run=self.number, head=self.head, event=self.event, files=kept)
             case "github/codeql-action/upload-sarif":
                 assert Path(given["sarif_file"]).exists()
+            case "OWNER/tablectl":  # as pages name the action
+                return self._composite(given)
             case _:
                 pass
         return 0
+
+    def _composite(self, given: Mapping[str, str]) -> int:
+        """The steps of the action, whose inputs have defaults."""
+        outer, self.context = self.context, {}
+        for name, declared in ACTION["inputs"].items():
+            default = str(declared.get("default", "")).replace("${{ github.token }}", outer.get("github.token", ""))
+            self.context[f"inputs.{name}"] = given.get(name, default)
+        code = self.play(ACTION["runs"]["steps"])
+        self.context = outer
+        return code
+
+
+def checkout(server: Path, workspace: Path, given: Mapping[str, str], commit: str) -> None:
+    """What actions/checkout does (``git-source-provider.ts``, ``ref-helper.ts`` of v4): a folder without a repository
+    is emptied, and ``ref`` without its kind is a branch, else a tag.
+    """
+    folder = workspace / given.get("path", ".")
+    if not (folder / ".git").exists():
+        for each in folder.iterdir() if folder.exists() else ():
+            shutil.rmtree(each) if each.is_dir() and not each.is_symlink() else each.unlink()
+        git("clone", "--quiet", str(server), str(folder))
+    ref = given.get("ref", commit)
+    branch = f"refs/remotes/origin/{ref.removeprefix('refs/heads/')}"
+    known = git("-C", str(folder), "for-each-ref", "--format=%(refname)").split()
+    git("-C", str(folder), "checkout", "--quiet", "--force", "--detach", branch if branch in known else ref)
 
 
 def bash_reads(script: str) -> bool:

@@ -20,14 +20,13 @@ import tablectl.ci.steps
 from tablectl.ci.steps import STEPS
 from tablectl.commands.lock import ci_files
 from tablectl.model.install_source import CiSystem
-from tests.ci.conftest import FakeGitHub, Runner, base_commit
-from tests.ci.hand import OURS, Hand, bash_reads
+from tests.ci.conftest import FakeGitHub, Runner, base_commit, git, merge
+from tests.ci.hand import ACTION, OURS, Hand, bash_reads, checkout
 from tests.commands.conftest import Cli, FakeSpark, Repository
 from tests.commands.log_lake import Logged, set_property
 from tests.docs.pages import PAGES, blocks
 
 ROOT = Path(__file__).parents[2]
-ACTION: dict[str, Any] = yaml.safe_load((ROOT / "action.yml").read_text())
 WORKFLOW_TEXT = ci_files(CiSystem.GITHUB)[".github/workflows/tablectl.yml"]
 WORKFLOW: dict[str, Any] = yaml.safe_load(WORKFLOW_TEXT)
 FILES: list[tuple[str, list[dict[str, Any]]]] = [
@@ -118,8 +117,8 @@ def test_jobs_have_the_rights_that_they_need_and_never_apply_at_once() -> None:
 
 def test_the_scaffold_applies_on_the_default_branch_and_in_an_environment() -> None:
     jobs = WORKFLOW["jobs"]
-    by_hand = "github.event_name == 'workflow_dispatch' && inputs.plan-run && github.ref_name == DEFAULT"
-    by_hand = by_hand.replace("DEFAULT", "github.event.repository.default_branch")
+    by_hand = "github.event_name == 'workflow_dispatch' && inputs.plan-run && github.ref == BRANCH"
+    by_hand = by_hand.replace("BRANCH", "format('refs/heads/{0}', github.event.repository.default_branch)")
     assert jobs["apply"]["if"] == f"github.event_name == 'push' || ({by_hand})"
     assert jobs["apply"]["environment"] == "production"
     for _, page in workflows_of_pages():
@@ -129,23 +128,60 @@ def test_the_scaffold_applies_on_the_default_branch_and_in_an_environment() -> N
 
 
 @pytest.mark.parametrize("merged", [True, False])
-def test_the_scaffold_installs_for_a_plan_what_the_default_branch_says(tmp_path: Path, merged: bool) -> None:
-    """The attacker changes ``requirements/`` in his branch: what is installed runs with the job's credentials."""
-    steps = WORKFLOW["jobs"]["plan"]["steps"]
-    (checkout,) = [each["with"] for each in steps if "path" in each.get("with", {}) and "checkout" in each["uses"]]
-    assert (checkout["ref"], checkout["sparse-checkout"]) == ("main", "requirements")
-    (script,) = [each["run"] for each in steps if each.get("name") == "install tablectl"]
-    for folder in ("requirements", f"{checkout['path']}/requirements")[: 1 + merged]:
-        (tmp_path / folder).mkdir(parents=True)
+def test_the_scaffold_installs_for_a_plan_what_the_default_branch_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, merged: bool
+) -> None:
+    """The attacker changes ``requirements/`` in his branch, also where the job keeps those of the default branch: what
+    is installed runs with the job's credentials.
+    """
+    server, temp = tmp_path / "server", tmp_path / "temp"
+    temp.mkdir()
+    for folder, text in (
+        ("requirements", "reviewed"),
+        ("tablectl-base/requirements", "evil"),
+        ("requirements", "evil"),
+    ):
+        (server / folder).mkdir(parents=True, exist_ok=True)
+        monkeypatch.chdir(server)
+        for name in ("tablectl-plan.lock", "tablectl.txt"):
+            (server / folder / name).write_text(f"{text} {name}\n")
+        if text == "reviewed":
+            if not merged:
+                shutil.rmtree(server / folder)
+            base_commit()
+            git("branch", "-M", "main")
+            git("checkout", "--quiet", "-b", "mine")
+    evil = base_commit()
+    git("tag", "main")
     pip = tmp_path / "bin" / "pip"
     pip.parent.mkdir()
-    pip.write_text('#!/bin/sh\necho "$@" >> asked\n')
+    pip.write_text(f'#!/bin/sh\nfor last; do true; done\ncat "$last" >> "{tmp_path}/installed"\n')
     pip.chmod(0o755)
-    env = {"PATH": f"{pip.parent}:{os.environ['PATH']}"}
-    subprocess.run(["bash", "-e", "-c", script], cwd=tmp_path, env=env, check=True)
-    asked = [line.split()[-1] for line in (tmp_path / "asked").read_text().splitlines()]
-    where = f"{checkout['path']}/requirements" if merged else "requirements"
-    assert asked == [f"{where}/tablectl-plan.lock", f"{where}/tablectl.txt"]
+    env = {"PATH": f"{pip.parent}:{os.environ['PATH']}", "RUNNER_TEMP": str(temp)}
+    for step in WORKFLOW["jobs"]["plan"]["steps"]:
+        if "actions/checkout@" in step.get("uses", ""):
+            checkout(server, tmp_path / "workspace", step["with"], evil)
+        elif "run" in step:
+            subprocess.run(["bash", "-e", "-c", step["run"]], cwd=tmp_path / "workspace", env=env, check=True)
+        if step.get("name") == "install tablectl":
+            break
+    said = "reviewed" if merged else "evil"  # before the first merge, the branch's own
+    assert (tmp_path / "installed").read_text() == f"{said} tablectl-plan.lock\n{said} tablectl.txt\n"
+
+
+def test_no_job_installs_a_wheel_that_pip_kept_of_a_commit(tmp_path: Path) -> None:
+    """pip keeps the wheel that it built of a commit, without a hash of its own, and a runner may keep pip's cache."""
+    lines = [
+        line
+        for job in WORKFLOW["jobs"].values()
+        for step in job["steps"]
+        for line in step.get("run", "").splitlines()
+        if "pip install" in line and "tablectl.txt" in line
+    ]
+    assert len(lines) == 3
+    assert all("--no-cache-dir" in line for line in lines)
+    apply = WORKFLOW["jobs"]["apply"]["steps"]
+    assert all("cache" not in step.get("with", {}) for step in apply), "another workflow could fill it"
 
 
 def workflows_of_pages() -> Iterator[tuple[str, dict[str, Any]]]:
@@ -237,7 +273,7 @@ def test_zizmor_finds_nothing(tmp_path: Path) -> None:
 def test_what_is_installed_is_locked_by_hashes(tmp_path: Path, mode: str, extras: str, locks: str, more: str) -> None:
     ran = install(tmp_path, mode, extras)
     assert ran.returncode == 0, ran.stderr
-    pip = "-m pip --quiet --disable-pip-version-check install"
+    pip = "-m pip --quiet --disable-pip-version-check --no-cache-dir install"
     files = " ".join(f"-r /the action/locks/{name}.lock" for name in locks.split())
     assert (tmp_path / "asked").read_text().splitlines()[1:] == [
         f"{pip} --require-hashes {files}",
@@ -339,7 +375,13 @@ def of_workflow(mode: str, **inputs: str) -> tuple[list[dict[str, Any]], dict[st
     return WORKFLOW["jobs"][mode]["steps"], known
 
 
-@pytest.mark.parametrize("of", [of_action, of_workflow])
+def of_page(mode: str, **inputs: str) -> tuple[list[dict[str, Any]], dict[str, str]]:
+    """The workflow of docs/ci.md."""
+    (page,) = [each for _, each in workflows_of_pages() if set(each["jobs"]) == {"plan", "apply", "drift"}]
+    return page["jobs"][mode]["steps"], of_workflow(mode, **inputs)[1]
+
+
+@pytest.mark.parametrize("of", [of_action, of_workflow, of_page])
 def test_the_life_of_a_change(
     repo: Repository, cli: Cli, fake_spark: FakeSpark, runner: Runner, github: FakeGitHub, tmp_path: Path, of: Any
 ) -> None:
@@ -368,7 +410,7 @@ def test_the_life_of_a_change(
     code, _ = job("apply")
     assert code == 3, "not merged by a pull request"
     assert fake_spark.engines == []
-    github.merged(5, head=HEAD, commit=COMMIT)
+    merge(runner, github, HEAD)
     code, _ = job("apply")
     assert code == 0
     assert Logged(orders).properties == {"owner.team": "pay"}

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
+import re
+import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -22,7 +21,6 @@ from tablectl.ci.post_comment import body_of
 from tablectl.commands.lock import ci_files
 from tablectl.model.install_source import CiSystem
 from tablectl.reports.document_markdown import LIMIT
-from tests.catalogs.unity_server import UnityServer, serving
 from tests.ci.conftest import Cli, FakeSpark, Repository, base_commit, cli, fake_spark, git, repo
 from tests.commands.log_lake import create
 
@@ -107,8 +105,18 @@ def environ(gitlab: FakeGitLab, **more: str) -> dict[str, str]:
         "CI_MERGE_REQUEST_IID": "5",
         "CI_JOB_URL": "https://gitlab.example/acme/lake/-/jobs/9",
         "NOTE_TOKEN": TOKEN,
+        "TMPDIR": str(Path.cwd() / "tmp"),
+        "CI_JOB_ID": "9",
         **more,
     }
+
+
+def results() -> Path:
+    """The folder of the job's results, as its first line makes it."""
+    folder = Path("tmp", "tablectl-9")
+    if not folder.exists():
+        folder.mkdir(parents=True, mode=0o700)
+    return folder
 
 
 def step(gitlab: FakeGitLab, **more: str) -> str:
@@ -119,92 +127,9 @@ def step(gitlab: FakeGitLab, **more: str) -> str:
     return log.getvalue()
 
 
-def plan_job() -> dict[str, Any]:
-    found: dict[str, Any] = yaml.safe_load(ci_files(CiSystem.GITLAB)[".gitlab-ci.yml"])["plan"]
-    return found
-
-
-def play(gitlab: FakeGitLab, folder: Path, part: str, *, whole: bool = False) -> str:
-    """Run the lines of a part of the job by ``sh``, as a runner does; what they print. Not ``whole``: without the
-    installation.
-    """
-    (folder / "bin").mkdir(exist_ok=True)
-    for name, module in (("python", ""), ("tablectl", "-m tablectl")):
-        program = folder / "bin" / name
-        program.write_text(f'#!/bin/sh\nexec {sys.executable} {module} "$@"\n')
-        program.chmod(0o755)
-    parts = [[line] if isinstance(line, str) else line * whole for line in plan_job()[part]]  # a list: installation
-    lines = [line for each in parts for line in each]
-    path = os.pathsep.join(each or str(Path.cwd()) for each in sys.path)
-    env = {**os.environ, "PYTHONPATH": path, "PATH": f"{folder / 'bin'}:{os.environ['PATH']}", **environ(gitlab)}
-    ran = subprocess.run(
-        ["sh", "-x", "-e", "-c", "\n".join(lines)],
-        cwd=folder, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=not whole, timeout=120,
-    )  # fmt: skip
-    return ran.stdout
-
-
-def test_the_template_writes_one_note_and_edits_it(gitlab: FakeGitLab, repo: Repository) -> None:
-    create(repo.root / "orders")
-    gitlab.notes = [{"id": n, "author": {"id": MALLORY}, "system": False, "body": REPORT} for n in range(1, 101)]
-    policy = f"version: 1\ntables:\n  delta.`{repo.root}/orders`: {{properties: {{owner.team: pay}}}}\n"
-    repo.policies(policy)
-    said = play(gitlab, repo.root, "script") + play(gitlab, repo.root, "after_script")
-    assert len(gitlab.notes) == 101
-    first = gitlab.notes[-1]["body"]
-    assert first.startswith("**🟡 Plan: Concurrent writes fail once** · 🟡 <b>1 blocking</b>")
-    assert '<a href="https://gitlab.example/acme/lake/-/jobs/9/artifacts/browse">' in first
-    assert "Since the last plan" not in first
-
-    repo.policies(policy.replace("pay", "billing"))
-    said += play(gitlab, repo.root, "script") + play(gitlab, repo.root, "after_script")
-    assert len(gitlab.notes) == 101
-    second = gitlab.notes[-1]["body"]
-    assert "<b>Since the last plan <code>" in second
-    assert "gone: blocking <code>properties.owner.team: " in second
-    assert second.count("<!-- tablectl plan -->") == 1
-    assert TOKEN not in said + first + second
-
-
-@pytest.fixture
-def unity() -> Iterator[UnityServer]:
-    with serving(UnityServer()) as server:
-        yield server
-
-
-def test_the_template_takes_what_a_branch_must_not_decide_from_the_default_branch(
-    gitlab: FakeGitLab, repo: Repository, unity: UnityServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The attacker's branch installs packages of its own, and sends the job's token to a server of its own."""
-    repo.policies("version: 1\ntables: {lake.s.t: {isolation: Serializable}}\n")
-    requirements = repo.root / "requirements"
-    requirements.mkdir()
-    for name in ("tablectl-plan.lock", "tablectl.txt"):
-        (requirements / name).write_text(f"reviewed {name}\n")
-    catalogs = "catalogs: {{lake: {{type: unity, url: '{}'}}}}\n"
-    (repo.root / "tablectl.yaml").write_text(catalogs.format(unity.url))
-    base_commit()
-    git("branch", "-M", "main")
-    git("remote", "add", "origin", str(repo.root))
-    for name in ("tablectl-plan.lock", "tablectl.txt"):
-        (requirements / name).write_text("evil\n")
-    with serving(UnityServer()) as evil:
-        (repo.root / "tablectl.yaml").write_text(catalogs.format(evil.url))
-        monkeypatch.setenv("UNITY_CATALOG_TOKEN", "t0ken-of-ci")
-        monkeypatch.setenv("CI_DEFAULT_BRANCH", "main")
-        pip = repo.root / "bin" / "pip"
-        pip.parent.mkdir()
-        pip.write_text('#!/bin/sh\nfor last; do true; done\ncat "$last" >> installed\n')
-        pip.chmod(0o755)
-        said = play(gitlab, repo.root, "script", whole=True)
-        assert (evil.asked, len(unity.asked)) == ([], 1)
-    assert (repo.root / "installed").read_text() == "reviewed tablectl-plan.lock\nreviewed tablectl.txt\n"
-    assert "lake.s.t" in said
-
-
 def test_a_note_has_the_size_of_a_comment(gitlab: FakeGitLab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    Path("plan.md").write_text(REPORT.replace("more", "m" * LIMIT), encoding="utf-8")
+    (results() / "plan.md").write_text(REPORT.replace("more", "m" * LIMIT), encoding="utf-8")
     assert step(gitlab) == "wrote a note for this merge request\n"
     (note,) = gitlab.notes
     assert len(note["body"].encode()) <= LIMIT
@@ -215,7 +140,7 @@ def test_a_note_that_is_not_ours_is_not_edited(
     gitlab: FakeGitLab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    Path("plan.md").write_text(REPORT, encoding="utf-8")
+    (results() / "plan.md").write_text(REPORT, encoding="utf-8")
     gitlab.notes = [
         {"id": 1, "author": {"id": MALLORY}, "system": False, "body": REPORT},
         {"id": 2, "author": {"id": BOT}, "system": True, "body": REPORT},
@@ -244,7 +169,7 @@ def test_without_what_it_needs_there_is_no_note(
     gitlab: FakeGitLab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: dict[str, str], says: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    Path("plan.md").write_text(REPORT, encoding="utf-8")
+    (results() / "plan.md").write_text(REPORT, encoding="utf-8")
     said = step(gitlab, **more)
     assert says in said
     assert "glpat" not in said
@@ -253,16 +178,19 @@ def test_without_what_it_needs_there_is_no_note(
 
 def test_a_refused_note_is_only_a_warning(gitlab: FakeGitLab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    assert step(gitlab).startswith("no note: there is no plan.md")
-    Path("plan.md").write_text(REPORT, encoding="utf-8")
+    assert step(gitlab).startswith("no note could be written: there is no folder")
+    results()
+    assert re.match(r"no note: there is no \S+/tmp/tablectl-9/plan.md", step(gitlab))
+    (results() / "plan.md").write_text(REPORT, encoding="utf-8")
     gitlab.status = 403
     assert f"no note could be written: {gitlab.api} answers 403: no. The artifacts of this job" in step(gitlab)
 
 
 # The reviewed plan
 
-COMMIT = "c" * 40
-MERGED = "/projects/42/repository/commits/" + COMMIT + "/merge_requests"
+
+def merged_as(commit: str) -> str:
+    return f"/projects/42/repository/commits/{commit}/merge_requests"
 
 
 @dataclass
@@ -271,18 +199,19 @@ class Reviewed:
 
     gitlab: FakeGitLab
     plan: bytes
+    commit: str
 
     @property
     def merge_request(self) -> dict[str, Any]:
-        found: dict[str, Any] = self.gitlab.answers[MERGED][0]
+        found: dict[str, Any] = self.gitlab.answers[merged_as(self.commit)][0]
         return found
 
     def find(self, **more: str) -> tuple[int, str]:
         log = StringIO()
-        job = environ(self.gitlab, CI_COMMIT_SHA=COMMIT, CI_DEFAULT_BRANCH="main", **more)
-        code = reviewed_step(job, log)
+        given = {"CI_COMMIT_SHA": self.commit, "CI_DEFAULT_BRANCH": "main", "CI_COMMIT_BRANCH": "main", **more}
+        code = reviewed_step(environ(self.gitlab, **given), log)
         assert TOKEN not in log.getvalue()
-        assert Path("plan.json").exists() is (code == 0)
+        assert (results() / "plan.json").exists() is (code == 0)
         return code, log.getvalue()
 
 
@@ -292,6 +221,10 @@ def reviewed(gitlab: FakeGitLab, repo: Repository, cli: Cli) -> Reviewed:
     repo.policies(f"version: 1\ntables:\n  delta.`{repo.root}/orders`: {{properties: {{owner.team: pay}}}}\n")
     assert cli("plan", "--out", "made.json").code == 0
     plan = Path("made.json").read_bytes()
+    commit = base_commit()
+    git("branch", "-M", "main")
+    git("remote", "add", "origin", str(repo.root))
+    results()
     body = body_of(REPORT, "plan", "tablectl", "https://gitlab.example/job", json.loads(plan)["sha256"], "")
     note = {"id": 1, "author": {"id": BOT}, "system": False, "body": body, "updated_at": "2026-11-23T10:00:00.000Z"}
     gitlab.notes = [note]
@@ -299,25 +232,25 @@ def reviewed(gitlab: FakeGitLab, repo: Repository, cli: Cli) -> Reviewed:
         "iid": 5,
         "state": "merged",
         "target_branch": "main",
-        "merge_commit_sha": COMMIT,
+        "merge_commit_sha": commit,
         "merged_at": "2026-11-23T11:00:00.000Z",
     }
     gitlab.answers = {
-        MERGED: [merged],
+        merged_as(commit): [merged],
         "/projects/42/merge_requests/5/pipelines": [{"id": 31, "project_id": 42}, {"id": 30, "project_id": 42}],
         "/projects/42/pipelines/31/jobs": [{"id": 310, "name": "plan", "status": "failed"}],
         "/projects/42/pipelines/30/jobs": [
             {"id": 300, "name": "lint", "status": "success"},
             {"id": 301, "name": "plan", "status": "success"},
         ],
-        "/projects/42/jobs/301/artifacts/plan.json": plan,
+        "/projects/42/jobs/301/artifacts/tablectl-plan/plan.json": plan,
     }
-    return Reviewed(gitlab, plan)
+    return Reviewed(gitlab, plan, commit)
 
 
 def test_what_is_applied_is_the_plan_that_the_note_shows(reviewed: Reviewed) -> None:
     assert reviewed.find() == (0, "applying the plan that the note of !5 shows\n")
-    assert Path("plan.json").read_bytes() == reviewed.plan
+    assert (results() / "plan.json").read_bytes() == reviewed.plan
 
 
 def test_a_newer_plan_than_that_of_the_note_is_left_out(reviewed: Reviewed, cli: Cli, repo: Repository) -> None:
@@ -325,17 +258,17 @@ def test_a_newer_plan_than_that_of_the_note_is_left_out(reviewed: Reviewed, cli:
     assert cli("plan", "--out", "other.json").code == 0
     answers = reviewed.gitlab.answers
     answers["/projects/42/pipelines/31/jobs"] = [{"id": 310, "name": "plan", "status": "success"}]
-    answers["/projects/42/jobs/310/artifacts/plan.json"] = Path("other.json").read_bytes()
+    answers["/projects/42/jobs/310/artifacts/tablectl-plan/plan.json"] = Path("other.json").read_bytes()
     assert reviewed.find()[0] == 0
-    assert Path("plan.json").read_bytes() == reviewed.plan
+    assert (results() / "plan.json").read_bytes() == reviewed.plan
 
 
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        ({"merge_commit_sha": "d" * 40}, "no merge request was merged as cccccccccc"),
-        ({"state": "opened"}, "no merge request was merged as cccccccccc"),
-        ({"target_branch": "feature"}, "no merge request was merged as cccccccccc"),
+        ({"merge_commit_sha": "d" * 40}, "no merge request was merged as"),
+        ({"state": "opened"}, "no merge request was merged as"),
+        ({"target_branch": "feature"}, "no merge request was merged as"),
         ({"merged_at": "2026-11-23T09:00:00.000Z"}, "the note with the plan of !5 was written after the merge"),
     ],
 )
@@ -346,9 +279,9 @@ def test_a_plan_that_was_not_reviewed_is_refused(reviewed: Reviewed, change: dic
 
 
 def test_without_the_note_or_the_artifact_nothing_is_applied(reviewed: Reviewed) -> None:
-    kept = reviewed.gitlab.answers.pop("/projects/42/jobs/301/artifacts/plan.json")
+    kept = reviewed.gitlab.answers.pop("/projects/42/jobs/301/artifacts/tablectl-plan/plan.json")
     assert "no job of !5 keeps the plan" in reviewed.find()[1]
-    reviewed.gitlab.answers["/projects/42/jobs/301/artifacts/plan.json"] = kept
+    reviewed.gitlab.answers["/projects/42/jobs/301/artifacts/tablectl-plan/plan.json"] = kept
     reviewed.gitlab.notes[0]["author"] = {"id": MALLORY}
     assert "no note of !5 by the account of this token shows a plan" in reviewed.find()[1]
     assert "the reviewed plan is found with NOTE_TOKEN" in reviewed.find(NOTE_TOKEN="")[1]
@@ -365,3 +298,18 @@ def test_the_template_applies_the_reviewed_plan_after_a_merge() -> None:
     assert "python -P -m tablectl.ci reviewed" in " ".join(found["apply"]["script"])
     assert found["apply"]["environment"] == "production"
     assert [each["if"].split('"')[1] for each in found["plan"]["rules"]] == ["merge_request_event", "web"]
+
+
+def test_a_folder_that_others_can_write_is_not_that_of_the_job(reviewed: Reviewed) -> None:
+    results().chmod(0o777)
+    assert "others than this job can write to" in reviewed.find()[1]
+    shutil.rmtree(results())
+    Path("elsewhere").mkdir()
+    Path("tmp", "tablectl-9").symlink_to(Path("elsewhere").resolve())
+    assert "others than this job can write to" in reviewed.find()[1]
+
+
+@pytest.mark.parametrize("branch", ["attacker", ""])
+def test_no_other_branch_is_applied(reviewed: Reviewed, branch: str) -> None:
+    code, said = reviewed.find(CI_COMMIT_BRANCH=branch)
+    assert (code, "plans are applied on main alone" in said) == (64, True)

@@ -19,7 +19,7 @@ from tablectl.ci.__main__ import main
 from tablectl.model.errors import DEBUG
 from tablectl.planning.plan_file import digest_of, dump_plan
 from tablectl.policies.read_config import load_config
-from tests.ci.conftest import FakeGitHub, Runner, base_commit, git, zipped
+from tests.ci.conftest import FakeGitHub, Runner, base_commit, git, land, merge, zipped
 from tests.commands.conftest import FakeSpark, Repository
 from tests.commands.log_lake import Logged, set_property
 
@@ -63,6 +63,8 @@ def keep_again(github: FakeGitHub, store: Path, run: int = 10) -> None:
 
 def fetch(runner: Runner, **inputs: object) -> tuple[int, dict[str, str]]:
     """The step that downloads the plan."""
+    if not Path(".git").exists():
+        land(runner)
     code, outputs = runner.step("find", **inputs)
     if code == 0:
         runner.environ["INPUT_DIGEST"] = outputs["digest"]
@@ -129,7 +131,7 @@ def test_a_plan_since_a_commit_has_the_tables_whose_policies_changed(
     assert (outputs["exit-code"], outputs["changes"]) == ("0", "true")
     assert planned(outputs) == ["orders"]
     keep(github, outputs, tmp_path)
-    github.merged(5, head=HEAD, commit=COMMIT)
+    merge(runner, github, HEAD)
     fetch(runner)
     assert runner.step("apply")[0] == 0
     assert Logged(orders).properties == {"owner.team": "pay"}
@@ -187,7 +189,7 @@ def test_what_was_reviewed_is_applied_when_it_is_merged(
     runner: Runner, github: FakeGitHub, fake_spark: FakeSpark, orders: Path, tmp_path: Path
 ) -> None:
     keep(github, pull_request(runner), tmp_path)
-    github.merged(5, head=HEAD, commit=COMMIT)
+    merge(runner, github, HEAD)
     runner.event(ref="refs/heads/main")
     code, found = fetch(runner)
     assert (code, found["run"], found["pull-request"]) == (0, "10", "5")
@@ -207,7 +209,7 @@ def test_a_stale_plan_is_refused_in_words_that_say_what_to_do(
     runner: Runner, github: FakeGitHub, fake_spark: FakeSpark, orders: Path, tmp_path: Path
 ) -> None:
     keep(github, pull_request(runner), tmp_path)
-    github.merged(5, head=HEAD, commit=COMMIT)
+    merge(runner, github, HEAD)
     set_property(orders, "owner.team", "someone else")
     fetch(runner)
     code, applied = runner.step("apply")
@@ -230,7 +232,7 @@ def test_a_plan_of_other_policies_than_those_merged_is_refused(
     runner: Runner, github: FakeGitHub, fake_spark: FakeSpark, repo: Repository, orders: Path, tmp_path: Path
 ) -> None:
     keep(github, pull_request(runner), tmp_path)
-    github.merged(5, head=HEAD, commit=COMMIT)
+    merge(runner, github, HEAD)
     repo.policies({"orders": "{properties: {owner.team: both}}"})
     fetch(runner)
     code, _ = runner.step("apply")
@@ -275,11 +277,10 @@ def test_a_plan_that_was_edited_is_refused(
     file.write_text(file.read_text().replace('"pay"', '"mallory"'))
     (tmp_path / "10" / "run.md").write_text("**✅ Apply: Applied and verified**")
     keep_again(github, tmp_path)
-    github.merged(5, head=HEAD, commit=COMMIT)
-    fetch(runner)
-    code, _ = runner.step("apply")
-    assert code == 3
+    merge(runner, github, HEAD)
+    assert fetch(runner)[0] == 3
     assert "edited or damaged" in runner.log
+    assert runner.step("apply")[0] == 3
     assert "Applied and verified" not in runner.summary
     assert fake_spark.engines == []
 
@@ -289,7 +290,7 @@ def test_an_artifact_that_is_not_the_commented_plan_is_refused(
 ) -> None:
     """The digest inside fits: it is a plan of the same policies, and another one than the comment shows."""
     keep(github, pull_request(runner), tmp_path)
-    github.merged(5, head=HEAD, commit=COMMIT)
+    merge(runner, github, HEAD)
     file = tmp_path / "10" / "plan.json"
     plan = tablectl.plan()
     file.write_bytes(dump_plan(replace(plan, unmatched=("lake.*",))))
@@ -512,17 +513,86 @@ def test_another_branch_that_the_job_names_is_the_one_that_is_applied(
 ) -> None:
     outputs = pull_request(runner)
     keep(github, outputs, tmp_path)
-    github.merged(5, head=HEAD, commit=COMMIT)
+    merge(runner, github, HEAD)
+    git("branch", "-M", "release")
     runner.environ |= {"GITHUB_REF": "refs/heads/release", "INPUT_BRANCH": "release"}
     fetch(runner)
     assert runner.step("apply")[0] == 0
+
+
+# What the branch declares since
+
+
+@pytest.fixture
+def applied(runner: Runner, github: FakeGitHub, orders: Path, tmp_path: Path) -> Path:
+    """The table of a plan that was reviewed, merged and applied. The job can be run again."""
+    Path("requirements").mkdir()
+    Path("requirements", "tablectl.txt").write_text("tablectl==1\n")
+    Path("tablectl.yaml").write_text("window: {drain: 60}\n")
+    keep(github, pull_request(runner), tmp_path)
+    merge(runner, github, HEAD)
+    assert fetch(runner)[0] == 0
+    assert runner.step("apply")[0] == 0
+    return orders
+
+
+def later(path: str, text: str) -> None:
+    """A newer commit of the branch, which the job that is run again has not checked out."""
+    own = git("rev-parse", "HEAD")
+    Path(path).write_text(text)
+    git("add", "--all")
+    git("commit", "--quiet", "--message=later")
+    newest = git("rev-parse", "HEAD")
+    git("checkout", "--quiet", "--detach", own)
+    git("branch", "--force", "main", newest)
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        ("policies/lake.yaml", "version: 1\ntables:\n  delta.`{orders}`: {properties: {owner.team: web}}\n"),
+        ("tablectl.yaml", "window: {drain: 90}\n"),
+        ("requirements/tablectl.txt", "tablectl==2\n"),
+        ("policies/lake.yaml", "no policies\n"),
+    ],
+)
+def test_a_job_that_is_run_again_after_a_revert_applies_nothing(
+    runner: Runner, fake_spark: FakeSpark, applied: Path, path: str, text: str
+) -> None:
+    later(path, text.replace("{orders}", str(applied)))
+    set_property(applied, "owner.team", "web")
+    assert fetch(runner)[0] == 3
+    assert "Since then main has other policies, another tablectl.yaml or other requirements" in runner.log
+    assert runner.step("apply")[0] == 3
+    assert len(fake_spark.sent) == 1
+    assert Logged(applied).properties == {"owner.team": "web"}
+
+
+def test_a_newer_commit_of_another_part_of_the_repository_holds_up_no_apply(runner: Runner, applied: Path) -> None:
+    later("main.py", "print()\n")
+    later("policies/lake.yaml", f"# a comment\n{Path('policies/lake.yaml').read_text()}")
+    assert fetch(runner)[0] == 0
+    assert runner.step("apply")[0] == 0
+
+
+def test_a_tag_with_the_name_of_the_branch_is_not_its_newest_commit(runner: Runner, applied: Path) -> None:
+    git("tag", "main")
+    later("policies/lake.yaml", f"version: 1\ntables:\n  delta.`{applied}`: {{properties: {{owner.team: web}}}}\n")
+    assert fetch(runner)[0] == 3
+
+
+def test_where_the_newest_commit_cannot_be_asked_for_nothing_is_applied(runner: Runner, applied: Path) -> None:
+    git("remote", "set-url", "origin", str(applied))
+    assert fetch(runner)[0] == 64
+    assert "is still what main declares" in runner.log
+    assert runner.step("apply")[0] == 3
 
 
 def test_policies_that_are_gone_allow_nothing(
     runner: Runner, github: FakeGitHub, fake_spark: FakeSpark, orders: Path, tmp_path: Path
 ) -> None:
     keep(github, pull_request(runner), tmp_path)
-    github.merged(5, head=HEAD, commit=COMMIT)
+    merge(runner, github, HEAD)
     fetch(runner)
     (Path("policies") / "lake.yaml").write_text("version: 1\ntables: {}\n")
     assert runner.step("apply")[0] == 3
@@ -547,7 +617,7 @@ def test_bytes_that_two_parsers_read_differently_are_not_a_plan(
     runner: Runner, github: FakeGitHub, fake_spark: FakeSpark, orders: Path, tmp_path: Path, forge: Callable[[str], str]
 ) -> None:
     keep(github, pull_request(runner), tmp_path)
-    github.merged(5, head=HEAD, commit=COMMIT)
+    merge(runner, github, HEAD)
     file = tmp_path / "10" / "plan.json"
     file.write_text(forge(file.read_text()))
     keep_again(github, tmp_path)
@@ -565,7 +635,7 @@ def test_a_plan_of_an_older_push_is_not_the_commented_one(
     repo.policies({"orders": "{properties: {owner.team: both}}"})
     keep(github, pull_request(runner), tmp_path, run=11)
     github.archives[max(github.archives)] = older
-    github.merged(5, head=HEAD, commit=COMMIT)
+    merge(runner, github, HEAD)
     fetch(runner)
     assert runner.step("apply")[0] == 3
     assert "and the comment shows the plan" in runner.log
@@ -577,7 +647,7 @@ def test_a_digest_that_is_used_again_finds_its_plan_done(
 ) -> None:
     """A comment of another pull request that carries the digest of an applied plan brings back nothing."""
     keep(github, pull_request(runner), tmp_path)
-    github.merged(5, head=HEAD, commit=COMMIT)
+    merge(runner, github, HEAD)
     fetch(runner)
     assert runner.step("apply")[0] == 0
     set_property(orders, "owner.team", "someone else")
@@ -610,7 +680,7 @@ def test_a_run_that_came_to_no_plan(
     """It kept its report, and was merged all the same."""
     repo.policies("version: 1\ntables: {a: {}}\n")
     keep(github, pull_request(runner), tmp_path)
-    github.merged(5, head=HEAD, commit=COMMIT)
+    merge(runner, github, HEAD)
     assert fetch(runner)[0] == 3
     assert "no comment of #5 by the account of this token carries the digest of a plan" in runner.log
     runner.event()
@@ -626,7 +696,7 @@ def test_two_applies_that_race_meet_the_lease(
 ) -> None:
     """Both find the same plan; the second comes while the first one's statement runs."""
     keep(github, pull_request(runner), tmp_path)
-    github.merged(5, head=HEAD, commit=COMMIT)
+    merge(runner, github, HEAD)
     Path("tablectl.yaml").write_text("window: {ttl: 10}\n")
     fetch(runner)
     second: list[int] = []

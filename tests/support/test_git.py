@@ -185,8 +185,8 @@ def test_variables_of_a_hook_name_no_other_repository(root: Path, home: Path, mo
         checkout.git("config", "--get", "remote.origin.url")
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder to somebody else")
-def test_the_repository_of_somebody_else_is_not_used_before_it_is_trusted(root: Path, home: Path) -> None:
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder to another user")
+def test_the_repository_of_another_user_is_not_used_before_it_is_trusted(root: Path, home: Path) -> None:
     """On a machine of several users, anyone can make ``/tmp/.git``."""
     for each in (root, *root.rglob("*")):
         os.chown(each, 12345, 12345)
