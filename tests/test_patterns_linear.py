@@ -138,7 +138,35 @@ def test_a_pattern_is_linear_in_its_text(name: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["s3://" + "a:" * 30_000, "a://b:c@" * 10_000, "a://" * 20_000, "s3://a:1/" * 10_000 + "@", "a" * 100_000 + "@"],
+    [
+        *(
+            "s3://" + "a:" * 30_000,
+            "a://b:c@" * 10_000,
+            "a://" * 20_000,
+            "s3://a:1/" * 10_000 + "@",
+            "a" * 100_000 + "@",
+        ),
+        *(
+            "-----BEGIN PRIVATE KEY-----" * 4_000,
+            "password=" * 10_000,
+            'password: "' + "\\\\" * 40_000,
+            "a@b@" * 20_000,
+        ),
+        *(
+            "eyJ" * 30_000,
+            "eyJaaaaaaaaa." * 8_000,
+            "token=>" * 10_000,
+            "secret.key" + ".a" * 40_000,
+            "jdbc:oracle:thin:" * 5_000,
+        ),
+        *(
+            "Bearer " * 10_000 + "@",
+            "--secret-" * 10_000 + "-u",
+            "login a password " * 5_000,
+            "a:b@tcp" * 10_000,
+            "aB3/" * 20_000,
+        ),
+    ],
 )
 def test_the_search_for_credentials_is_linear(text: str) -> None:
     began = thread_time()

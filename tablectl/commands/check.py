@@ -131,4 +131,4 @@ def _checked(project: Project, spec: TableSpec, location: str, facts: TableFacts
 
 def _unmasked(risk: Risk, project: Project) -> Risk:
     """A risk without the policy lines whose values reports hide."""
-    return replace(risk, declare=tuple(each for each in risk.declare if not project.mask.hides_value(*each[:2])))
+    return replace(risk, declare=tuple(each for each in risk.declare if not project.mask.withholds(*each)))

@@ -152,7 +152,7 @@ def _found(project: Project, options: ConflictOptions) -> ConflictReport:
 def _show(options: ConflictCommandOptions, out: Output) -> ExitCode:
     with options.open(out.note) as project:
         found = _found(project, options)
-    found = replace(found, changes=tuple(map(project.mask.change, found.changes)))
+    found = project.mask.by_value(replace(found, changes=tuple(map(project.mask.change, found.changes))))
     document = document_of_conflicts(found, everything=options.everything, about=options.operation)
     options.reports().show(document, out)
     return ExitCode.REFUSED if found.refused else ExitCode.DONE

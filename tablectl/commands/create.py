@@ -6,13 +6,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from tablectl.attributes.policy import HIDDEN
 from tablectl.attributes.predictive_optimization import PredictiveOptimization
 from tablectl.commands.command import command, function
 from tablectl.commands.options import TEXT_AND_JSON, Place, output_format, policy_paths
 from tablectl.commands.output import Output
 from tablectl.commands.project import Project
-from tablectl.delta.names import TableName, quote_text
+from tablectl.delta.names import TableName
 from tablectl.delta.schema import differences
 from tablectl.delta.schema_sql import new_schema, schema_of_columns
 from tablectl.delta.sql_tokens import SqlTextError
@@ -33,7 +32,7 @@ from tablectl.model.safe_text import value_text
 from tablectl.model.table import LiveTable
 from tablectl.model.table_options import TableLock
 from tablectl.planning.diff import depth_for, diff
-from tablectl.planning.new_table import PlannedBirth, birth_of, plan_birth
+from tablectl.planning.new_table import PlannedBirth, plan_birth
 from tablectl.policies.declare_setting import REQUIRED, setting
 from tablectl.policies.declared_tables import TableSpec
 from tablectl.policies.field_types import Text, flag
@@ -144,11 +143,7 @@ def create(options: CreateOptions) -> Created:
 
 def _masked(request: _Request, project: Project) -> str:
     """The statement without the values that reports hide."""
-    sql = request.born.sql
-    for key, value in birth_of(request.spec.policy).properties:
-        if project.mask.hides(key) or value in project.mask.values:
-            sql = sql.replace(f"{quote_text(key)} = {quote_text(value)}", f"{quote_text(key)} = {quote_text(HIDDEN)}")
-    return sql
+    return project.mask.by_value(project.mask.sql(request.born.sql))
 
 
 @frozen

@@ -32,6 +32,7 @@ from tablectl.reports.render import ReportFormat
 
 _MOST = 3
 _HIDDEN = "`reports.mask` hides its value"
+_CREDENTIAL = "its value holds a credential"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -211,7 +212,11 @@ def _unmasked(project: Project, scopes: Sequence[BirthScope]) -> tuple[tuple[Bir
     """The scopes without the values that reports hide: what is printed is committed to Git."""
     mask, kept, hidden = project.mask, list[BirthScope](), list[Left]()
     for scope in scopes:
-        shown = tuple(pair for pair in scope.birth.properties if not mask.hides(pair[0]) and pair[1] not in mask.values)
-        hidden += [scope.left(pair[0], _HIDDEN) for pair in scope.birth.properties if pair not in shown]
+        shown = tuple(each for each in scope.birth.properties if mask.value(*each) == each[1])
+        hidden += [
+            scope.left(key, _HIDDEN if mask.hides(key) else _CREDENTIAL)
+            for key, value in scope.birth.properties
+            if (key, value) not in shown
+        ]
         kept.append(replace(scope, birth=replace(scope.birth, properties=shown)))
     return tuple(kept), tuple(hidden)

@@ -193,12 +193,20 @@ def _imported(project: Project, spec: TableSpec, reading: Reading) -> TableEntry
 
 def _unmasked(entry: TableEntry, mask: Mask) -> TableEntry:
     """The entry without the values that reports hide, because a policy is committed to Git."""
-    hidden = tuple(each[:2] for each in entry.declared if mask.hides_value(each[0], each[1]))
-    return replace(
-        entry,
-        declared=tuple(each for each in entry.declared if each[:2] not in hidden),
-        left_out=(*entry.left_out, *(f"{key or name}: `reports.mask` hides its value" for name, key in hidden)),
+    hidden = tuple(each for each in entry.declared if mask.withholds(*each))
+    told = (
+        f"{key or name}: `reports.mask` hides its value"
+        if mask.hides_value(name, key)
+        else f"{key or name}: its value holds a credential; declare it with a variable"
+        for name, key, _ in hidden
     )
+    kept = tuple(each for each in entry.declared if each not in hidden)
+    return replace(entry, declared=kept, left_out=(*entry.left_out, *told))
+
+
+def _unmasked_dbt(table: DbtTable, mask: Mask) -> DbtTable:
+    """The settings of dbt for display: what to remove is also printed in the log of a job."""
+    return replace(table, properties={key: str(mask.value(key, value)) for key, value in table.properties.items()})
 
 
 def _tell(found: Imported, out: Output) -> None:
@@ -232,7 +240,8 @@ def _import_dbt(options: ImportCommandOptions, manifest: Path, out: Output) -> E
     options.check_output()
     with options.open(out.note) as project:
         tables = read_manifest(manifest, project.catalog)
-        entries, unnamed = _entries(tables, project.catalog, project.dialect)
+        made, unnamed = _entries(tables, project.catalog, project.dialect)
+        entries = [(_unmasked(entry, project.mask), _unmasked_dbt(table, project.mask)) for entry, table in made]
     for problem in unnamed:
         out.error(TablectlError(problem))
     if not entries:

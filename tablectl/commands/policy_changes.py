@@ -22,7 +22,8 @@ from tablectl.reports.runs_document import document_of_adoption
 def adoption_of(project: Project, repository: Repository, values: Sequence[AdoptableValue]) -> Adoption:
     """The changes with which the policies declare some values. Masked values are left to the user."""
     adopter = Adopter(project.dialect, project.catalog, project.variables, repository.read)
-    adoption = adopter.adopt(repository.texts(), [each for each in values if not project.mask.hides_wish(each)])
+    known = [each for each in values if not project.mask.withholds(each.attribute, each.key, each.value)]
+    adoption = adopter.adopt(repository.texts(), known)
     return replace(adoption, left=(*adoption.left, *project.mask.left(values)))
 
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Literal
 
+from tablectl.delta.credentials import scrub
 from tablectl.support.frozen import frozen
 
 _SENT = (
@@ -69,14 +70,15 @@ _CUT = re.compile(r".{100}… \([0-9,]+ characters, SHA-256 [0-9a-f]{32}\)", re.
 def cut(value: str) -> str:
     """The unchanged value, or the beginning of a long value with its length and digest.
 
-    The results are equal exactly if the values are, so long values can still be compared.
+    The results are equal exactly if the values are, so long values can still be compared. Credentials are removed
+    before the cut, because half of one has no form.
     """
     if len(value) <= LONGEST_VALUE:
         return value
     import hashlib  # noqa: PLC0415  # takes 3 ms to load, and such values are rare
 
     digest = hashlib.sha256(value.encode(errors="surrogatepass")).hexdigest()[:32]
-    return f"{value[:_SHOWN]}… ({len(value):,} characters, SHA-256 {digest})"
+    return f"{scrub(value[:1000])[:_SHOWN]:<{_SHOWN}}… ({len(value):,} characters, SHA-256 {digest})"
 
 
 def is_cut(value: str) -> bool:
@@ -96,11 +98,12 @@ def printable(text: str) -> str:
 
 
 def value_text(value: str | tuple[str, ...] | None) -> str:
-    """A value for people. Text that is ambiguous or contains control characters is quoted."""
+    """A value for people, without credentials. Text that is ambiguous or contains control characters is quoted."""
     if value is None:
         return "not set"
     if isinstance(value, tuple):
-        return f"[{', '.join(printable(item) for item in value)}]"
+        return f"[{', '.join(printable(scrub(item)) for item in value)}]"
+    value = scrub(value)
     plain = printable(value)
     return repr(value) if plain != value or not value or value != value.strip() or value == "not set" else value
 

@@ -50,7 +50,10 @@ class DbtTable:
         """The configuration that a policy can replace, a key a line."""
         lists = ((_CLUSTERING, self.clustering), (_PARTITIONING, self.partitioning))
         found = [f"{key}: {write_json(list(columns), spaces=True)}" for key, columns in lists if columns is not None]
-        found += [f"{_PROPERTIES}: {write_json({key: value}, spaces=True)}" for key, value in self.properties.items()]
+        found += [
+            f"{_PROPERTIES}: {write_json({key: value}, ascii=False, spaces=True)}"
+            for key, value in self.properties.items()
+        ]
         return tuple(found)
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from tablectl.attributes.policy import HIDDEN, NO_MASK, MaskedKeys
+from tablectl.delta.credentials import scrub
 from tablectl.delta.names import NameSyntaxError
 from tablectl.model.errors import Problem
 from tablectl.policies.spelling_hints import cut, did_you_mean, shown
@@ -39,8 +40,10 @@ class GivenValue:
     """Of a property that no dialect knows: the engine that reads it."""
 
     def shown(self) -> str | tuple[str, ...] | None:
-        """The value for an error. A hidden value is masked, but ``None`` is still shown as ``None``."""
-        return (self.spelling or HIDDEN) if self.hidden and self.value is not None else self.value
+        """The value for people. A hidden value is masked, a credential is removed, ``None`` is still ``None``."""
+        if self.hidden and self.value is not None:
+            return self.spelling or HIDDEN
+        return scrub(self.value) if isinstance(self.value, str) else self.value
 
 
 @frozen

@@ -1,4 +1,5 @@
-"""Masking: reports do not show the values of property keys that match a pattern of ``reports.mask``.
+"""Masking: reports do not show the values of property keys that match a pattern of ``reports.mask``, and no part of any
+value that has the form of a credential.
 
 Masking creates other records for display. The plan itself, its file and the statements that run keep every value.
 """
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from tablectl.attributes.policy import HIDDEN, SECRET_KEYS, MaskedKeys, Policy
 from tablectl.attributes.retention import span_text
+from tablectl.delta.credentials import scrub
 from tablectl.delta.names import quote_text
 from tablectl.lint_rules import RULES as CODES
 from tablectl.lint_rules.rule import LintRule
@@ -51,9 +53,11 @@ _HARMLESS = frozenset(
     }
 )
 """Parameters of commits that contain no property values, according to Delta's ``DeltaOperations.scala``."""
+EMPTY = "(empty)"
 _SHORTEST = 4
 """Values with fewer characters are searched for only as whole words: otherwise they would match everywhere."""
 _WRITE_IT = "reports.mask hides its value: write it yourself"
+_CREDENTIAL = "it holds a credential: declare it with a variable, such as ${NAME}"
 _KEY = re.compile(r"delta\.[A-Za-z]+(?:\.[A-Za-z]+)*")
 _WAS = re.compile(r" (?:was|is) ")
 _DECLARED = re.compile(": declared ")
@@ -68,29 +72,24 @@ class Mask(MaskedKeys):
 
     def value(self, key: str, value: Value) -> Value:
         """A property's value for display. An unset property stays recognizable as unset."""
-        return HIDDEN if value is not None and self.hides(key) else value
+        return _hidden(value) if self.hides(key) else self.by_value(value)
 
     def plan(self, plan: Plan) -> Plan:
         """A plan for display."""
-        if not self.patterns:
-            return plan
-        return self.by_value(replace(plan, tables=tuple(map(self.table_plan, plan.tables))))
+        shown = replace(plan, tables=tuple(map(self.table_plan, plan.tables)), failures=self.by_value(plan.failures))
+        return _mapped(shown, _Secrets(self.values).hidden) if self.values else shown
 
     def run(self, report: RunReport) -> RunReport:
         """A run for display."""
-        if not self.patterns:
-            return report
         return self.by_value(replace(report, tables=tuple(map(self._table_run, report.tables))))
 
     def drift(self, drift: Drift) -> Drift:
         """Drift for display."""
-        if not self.patterns:
-            return drift
         return self.by_value(replace(drift, tables=tuple(map(self._table_drift, drift.tables))))
 
     def runs(self, found: PastRuns) -> PastRuns:
         """Earlier runs for display."""
-        return replace(found, runs=tuple(map(self._past_run, found.runs))) if self.patterns else found
+        return replace(found, runs=tuple(map(self._past_run, found.runs)), failures=self.by_value(found.failures))
 
     def undo(self, undo: RunUndo) -> RunUndo:
         """An undo for display."""
@@ -100,7 +99,7 @@ class Mask(MaskedKeys):
             )
             for each in undo.tables
         )
-        return replace(undo, run=self._past_run(undo.run), tables=tables) if self.patterns else undo
+        return self.by_value(replace(undo, run=self._past_run(undo.run), tables=tables))
 
     def _past_run(self, run: PastRun) -> PastRun:
         tables = tuple(replace(each, commits=tuple(map(self._commit, each.commits))) for each in run.tables)
@@ -119,8 +118,6 @@ class Mask(MaskedKeys):
 
     def lint(self, linted: Linted) -> Linted:
         """Lint results for display."""
-        if not self.patterns:
-            return linted
         return replace(linted, tables=tuple(map(self.linted, linted.tables)))
 
     def linted(self, table: LintedTable) -> LintedTable:
@@ -129,8 +126,9 @@ class Mask(MaskedKeys):
         return self.by_value(replace(table, findings=tuple(self._finding(each, none) for each in table.findings)))
 
     def by_value(self, record: _Record) -> _Record:
-        """The record without ``values`` in any of its texts."""
-        return _mapped(record, _Secrets(self.values).hidden) if self.values else record
+        """The record without ``values`` and without credentials in any of its texts."""
+        secrets = _Secrets(self.values)
+        return _mapped(record, lambda text: scrub(secrets.hidden(text)), lambda text: self.sql(secrets.hidden(text)))
 
     def text(self, text: str, declarations: Declarations) -> str:
         """A text of policy files without the hidden values, wherever the files declare them."""
@@ -145,8 +143,10 @@ class Mask(MaskedKeys):
 
         def hide(match: re.Match[str]) -> str:
             if match[1] and self.hides(_text(match[1])):
-                return f"{match[1]} = '{HIDDEN}'"
-            return match[0]
+                return f"{match[1]} = '{_dots(_text(match[2]))}'"
+            if match[1]:
+                return f"{_scrubbed(match[1])} = {_scrubbed(match[2])}"
+            return _scrubbed(match[0]) if match[0].startswith("'") else match[0]
 
         return _PAIR.sub(hide, sql)
 
@@ -156,10 +156,11 @@ class Mask(MaskedKeys):
             _attribute_and_key(each.about) for each in table.findings
         }
         # The default hides no key that Delta knows, so nothing else of the table can be about a hidden one.
-        if self.patterns in {(), SECRET_KEYS} and not any(self.hides_value(*each) for each in ids):
+        keyless = self.patterns in {(), SECRET_KEYS} and not any(self.hides_value(*each) for each in ids)
+        if keyless and all(scrub(text) == text for text in _texts(table)):
             return table
         secrets = self._secrets(table.changes)
-        return replace(
+        shown = replace(
             table,
             changes=tuple(map(self.change, table.changes)),
             statements=tuple(self._statement(each, secrets) for each in table.statements),
@@ -168,9 +169,10 @@ class Mask(MaskedKeys):
             undo=tuple(map(self.sql, table.undo)),
             basis=replace(
                 table.basis,
-                stored=tuple((key, HIDDEN if self.hides(key) else text) for key, text in table.basis.stored),
+                stored=tuple((key, _dots(text) if self.hides(key) else text) for key, text in table.basis.stored),
             ),
         )
+        return self.by_value(shown)
 
     def _finding(self, finding: Finding, secrets: _Secrets) -> Finding:
         """The text of a finding about a masked property may contain its value, verbatim or modified."""
@@ -190,45 +192,60 @@ class Mask(MaskedKeys):
     def _catalog(self, difference: CatalogDifference) -> CatalogDifference:
         if not self.hides(difference.what.removeprefix("property ")):
             return difference
-        shown = [value if value is None else HIDDEN for value in (difference.catalog, difference.log)]
-        return replace(difference, catalog=shown[0], log=shown[1])
+        return replace(difference, catalog=_hidden(difference.catalog), log=_hidden(difference.log))
 
     def _difference(self, difference: Difference) -> Difference:
         change, origin = difference.change, difference.origin
         shown = replace(
             origin,
             commit=self._commit(origin.commit) if origin.commit else None,
-            was=self.shown(change, origin.was),
+            was=self._was(change, origin.was),
         )
         return replace(difference, change=self.change(change), origin=shown)
+
+    def _was(self, change: Change, was: Value) -> Value:
+        """The value before a difference. Whether it was the declared one is no secret."""
+        shown = self.shown(change, was)
+        return f"{shown} (as declared)" if shown == HIDDEN and was == change.after else shown
 
     def change(self, change: Change) -> Change:
         """One change for display."""
         before, after = self.shown(change, change.before), self.shown(change, change.after)
+        if after == before and after not in {change.after, HIDDEN, EMPTY} and isinstance(after, str):
+            after += " (changed)" if change.after != change.before else " (unchanged)"
+        elif change.after == change.before and after == HIDDEN:
+            after = "unchanged"
         return replace(change, before=before, after=after, via=tuple(self.shown(change, each) for each in change.via))
 
     def left(self, wishes: Iterable[AdoptableValue]) -> tuple[AdoptableValue, ...]:
         """The masked ones of some values for policies, for display: people write them themselves."""
         return tuple(
-            replace(each, value=each.value if each.value is None else HIDDEN, reason=_WRITE_IT)
+            replace(
+                each,
+                value=self._shown(each.attribute, each.key, each.value),
+                reason=_WRITE_IT if self.hides_value(each.attribute, each.key) else _CREDENTIAL,
+            )
             for each in wishes
-            if self.hides_wish(each)
+            if self.withholds(each.attribute, each.key, each.value)
         )
 
-    def hides_wish(self, wish: AdoptableValue) -> bool:
-        """Whether a value for a policy is masked."""
-        return self.hides_value(wish.attribute, wish.key)
+    def withholds(self, attribute: str, key: str, value: Value) -> bool:
+        """Whether a value is not written into a file that people commit: its key is masked, or it holds a secret."""
+        return self.hides_value(attribute, key) or self.by_value(value) != value
 
     def shown(self, change: Change, value: Value) -> Value:
         """A value of what a change is about, for display."""
-        hidden = value is not None and self.hides_value(change.attribute, change.key)
-        return HIDDEN if hidden else self.by_value(value)
+        return self._shown(change.attribute, change.key, value)
+
+    def _shown(self, attribute: str, key: str, value: Value) -> Value:
+        return _hidden(value) if self.hides_value(attribute, key) else self.by_value(value)
 
     def _secrets(self, changes: Iterable[Change]) -> _Secrets:
-        hidden = [each for each in changes if self.hides_value(each.attribute, each.key)]
+        """The values of masked keys, and the texts with credentials: a message can repeat them as it quotes them."""
+        told = [(each, self.hides_value(each.attribute, each.key)) for each in changes]
         return _Secrets(
-            (value for each in hidden if each.key for value in _values(each)),
-            (value for each in hidden if not each.key for value in _values(each)),
+            (text for each, hidden in told if each.key for text in _values(each) if hidden or scrub(text) != text),
+            (text for each, hidden in told if hidden and not each.key for text in _values(each)),
         )
 
     def _commit(self, commit: Commit) -> Commit:
@@ -247,11 +264,11 @@ class Mask(MaskedKeys):
             return HIDDEN
         if not isinstance(values, dict):
             return HIDDEN
-        shown = {key: HIDDEN if self.hides(key) else each for key, each in values.items()}
+        shown = {key: HIDDEN if self.hides(key) else self.by_value(each) for key, each in values.items()}
         return write_json(shown, ascii=False, spaces=True)
 
     def _statement(self, statement: Statement, secrets: _Secrets) -> Statement:
-        sets = tuple((key, HIDDEN if self.hides(key) else value) for key, value in statement.effect.sets)
+        sets = tuple((key, _dots(value) if self.hides(key) else value) for key, value in statement.effect.sets)
         effect: CommitEffect = replace(statement.effect, sets=sets)
         return replace(
             statement,
@@ -284,8 +301,9 @@ class Mask(MaskedKeys):
 
     def _sent(self, sql: str) -> Iterator[str]:
         for match in _PAIR.finditer(sql):
-            if match[1] and self.hides(_text(match[1])):
-                yield _text(match[2])
+            value = _text(match[2]) if match[1] else ""
+            if value and (self.hides(_text(match[1])) or scrub(value) != value):
+                yield value
 
     def _said(self, message: str) -> str:
         """``properties.owner.token was a and is b`` shows values that were not declared: cut before them."""
@@ -317,19 +335,52 @@ class _Secrets:
 
 _WORDS = frozenset({"severity", "code"})
 """Fields with words of ours, which reports look up."""
+_STATEMENTS = frozenset({"sql", "undo"})
+"""Fields with statements: a credential is looked for in each literal, whose quotes and escapes are those of SQL."""
 
 
-def _mapped(value: Any, change: Callable[[str], str]) -> Any:
-    """A record with each text in it changed."""
+def _dots(value: str | tuple[str, ...]) -> str:
+    """What is shown in place of a masked value. That it is empty is no secret, and a mistake that people look for."""
+    return HIDDEN if value else EMPTY
+
+
+def _hidden(value: Value) -> str | None:
+    return None if value is None else _dots(value)
+
+
+def _scrubbed(literal: str) -> str:
+    """A literal of SQL without the credentials in its text."""
+    text = _text(literal)
+    shown = scrub(text)
+    return literal if shown == text else quote_text(shown)
+
+
+def _texts(table: TablePlan) -> Iterator[str]:
+    """The texts of a plan with values that strangers wrote. What else a plan holds follows from them."""
+    for change in table.changes:
+        yield from _values(change)
+    yield from (text for _, text in table.basis.stored)
+    yield from (each.message for each in table.findings)
+    for refusal in table.refusals:
+        yield from (refusal.reason, refusal.fix)
+
+
+def _mapped(value: Any, change: Callable[[str], str], sql: Callable[[str], str] | None = None) -> Any:
+    """A record with each text in it changed. ``sql`` changes statements."""
     if type(value) is str:
         return change(value)
     if isinstance(value, tuple):
-        return tuple(_mapped(each, change) for each in value)
+        return tuple(_mapped(each, change, sql) for each in value)
     if isinstance(value, Mapping):
-        return {_mapped(key, change): _mapped(each, change) for key, each in value.items()}
+        return {_mapped(key, change): _mapped(each, change, sql) for key, each in value.items()}
     if is_dataclass(value) and not isinstance(value, type | Policy):  # no report shows a whole policy
-        names = (each.name for each in fields(value) if each.name not in _WORDS)
-        return replace(value, **{each: _mapped(getattr(value, each), change) for each in names})
+        found = ((each.name, getattr(value, each.name)) for each in fields(value) if each.name not in _WORDS)
+        changed = {
+            name: new
+            for name, old in found
+            if (new := _mapped(old, (sql or change) if name in _STATEMENTS else change, sql)) != old
+        }
+        return replace(value, **changed) if changed else value
     return value
 
 

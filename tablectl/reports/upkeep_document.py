@@ -104,7 +104,7 @@ _MOST = 3
 def document_of_upkeep(upkeep: LakeUpkeep, mask: Mask) -> Document:
     """What upkeep is due."""
     end = CommentEnd.of("upkeep")
-    masked = mask.by_value(upkeep) if mask.patterns else upkeep  # it names no property, only values can be hidden
+    masked = mask.by_value(upkeep)  # it names no property, only values can be hidden
     return replace(upkeep_document(masked), record=masked, comment=lambda: end)
 
 

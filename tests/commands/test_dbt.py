@@ -44,6 +44,25 @@ def test_import_writes_policies_and_says_what_to_remove(repo: Repository, cli: C
     assert cli("import", "--dbt", "manifest.json", "--all").code == 64
 
 
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_import_writes_no_secret_of_dbt_and_prints_none(repo: Repository, cli: Cli, manifest: Path, form: str) -> None:
+    """The file is made to be committed, and the list of what to remove is in the log of a job."""
+    body = json.loads(manifest.read_text())
+    config = body["nodes"]["model.shop.orders"]["config"]
+    config["tblproperties"] |= {"password": "DBTSECRET", "app.token": "DBTSECRET", "dsn": "postgres://u:DBTSECRET@h/x"}
+    manifest.write_text(json.dumps(body))
+    for more in ([], ["--out", "policies/dbt.yaml"]):
+        ran = cli("import", "--dbt", "manifest.json", "--format", form, *more)
+        assert ran.code == 0
+        assert "DBTSECRET" not in ran.out + ran.err
+        assert "••••••" in ran.err
+    text = Path("policies/dbt.yaml").read_text()
+    assert "DBTSECRET" not in text
+    assert "# left out: password: `reports.mask` hides its value" in text
+    assert "# left out: dsn: its value holds a credential; declare it with a variable" in text
+    assert "owner.team: web" in text
+
+
 def test_lint_names_both_places_and_who_alternates(
     repo: Repository, cli: Cli, manifest: Path, fake_spark: FakeSpark
 ) -> None:

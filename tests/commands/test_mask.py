@@ -14,6 +14,7 @@ from tablectl.delta.properties import known_keys
 from tests.commands.conftest import Cli, FakeSpark, Repository, Result
 from tests.commands.log_lake import Logged, append, set_property
 from tests.commands.test_drift import rewrite
+from tests.credential_corpus import SECRETS
 
 SECRET = "hunter2-old"
 NEW = "hunter2-new"
@@ -377,3 +378,108 @@ def test_a_variable_with_a_word_of_the_reports_breaks_none(repo: Repository, cli
         for command in ("plan", "lint"):
             if (command, form) != ("lint", "markdown"):
                 assert cli(command, "--format", form, "--var", f"WORD={word}").code == 0, (command, form)
+
+
+# Values with the form of a credential
+
+
+OLD_FORMS = {name: f"old {text}" for name, (text, _) in SECRETS.items()}
+OLD_FORMS |= {"dsn": "postgres://u:OLDSECRET2@h/x", "jdbc.url": "jdbc:postgresql://svc:OLDSECRET1@h/db"}
+HELD = frozenset({secret for _, secret in SECRETS.values()} | {"OLDSECRET", "NEWSECRET"})
+
+
+def holds_none(ran: Result) -> Result:
+    for text in (ran.out, ran.err):
+        no_secret(text)
+    return ran
+
+
+def no_secret(text: str) -> None:
+    assert [secret for secret in HELD if secret in text or json.dumps(secret)[1:-1] in text] == []
+
+
+@pytest.fixture(params=["the default", "mask: []"])
+def formed(request: pytest.FixtureRequest, repo: Repository, fake_spark: FakeSpark) -> Repository:
+    """A table whose properties hold a credential of each form, under keys that say nothing; the policy changes some."""
+    assert fake_spark is not None
+    if request.param == "mask: []":
+        (repo.root / "tablectl.yaml").write_text("reports: {mask: []}\n")
+    names = {f"conf.{number}": text for number, text in enumerate(OLD_FORMS.values())}
+    table = repo.table("orders", properties={**names, "owner.team": "web"})
+    for key, text in names.items():
+        set_property(table, key, f"{text} ")
+    new = {key: text.replace("old", "new") for key, text in names.items()}
+    repo.policies({"orders": json.dumps({"properties": {**new, "conf.0": None, "owner.team": "data"}})})
+    return repo
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_no_format_of_any_command_shows_a_credential_in_a_value(formed: Repository, cli: Cli, form: str) -> None:
+    name = formed.name("orders")
+    assert holds_none(cli("plan", "--out", "p.json")).code == 0
+    assert Path("p.json").stat().st_mode & 0o077 == 0
+    commands = [["plan"], ["drift"], ["status"], ["show", "p.json"], ["lint"], ["explain", name], ["conflicts", name]]
+    for command in (*commands, ["check"], ["advise"], ["apply", "p.json"], ["runs"], ["status"]):
+        said = holds_none(cli(*command, "--format", form))
+        assert said.out or "is not one of" in said.err, command
+    holds_none(cli("runs", "--verbose"))
+    files = [f"r{suffix}" for suffix in (".md", ".html", ".json", ".sarif", ".xml", ".txt")]
+    set_property(formed.lake / "orders", "conf.1", "jdbc:mysql://svc:OLDSECRET9@h/db")
+    holds_none(cli("drift", *(each for file in files for each in ("--report", file))))
+    for file in files:
+        no_secret(Path(file).read_text())
+
+
+def test_no_credential_in_a_value_is_written_into_a_policy(formed: Repository, cli: Cli) -> None:
+    name = formed.name("orders")
+    Path("policies/lake.yaml").unlink()
+    imported = holds_none(cli("import", name))
+    assert imported.out.count("holds a credential") + imported.out.count("hides its value") == len(OLD_FORMS)
+    assert "owner.team: web" in imported.out
+    formed.policies({"orders": "{properties: {conf.0: null, conf.1: mine, owner.team: data}}"})
+    adopted = holds_none(cli("drift", "--adopt", "--yes"))
+    assert "it holds a credential: declare it with a variable" in " ".join(adopted.out.split())
+    policy = Path("policies/lake.yaml").read_text()
+    no_secret(policy)
+    assert "conf.1: mine" in policy
+    assert "owner.team: web" in policy
+
+
+@pytest.mark.parametrize("maker", ["spark", "spark-submit", "python", "dbt", "delta-rs", "sql"])
+def test_no_credential_in_a_value_is_printed_for_a_maker_of_tables(formed: Repository, cli: Cli, maker: str) -> None:
+    said = holds_none(cli("defaults", maker))
+    assert said.code == 0, said.err
+
+
+def test_the_plan_file_keeps_each_value_and_applies(formed: Repository, cli: Cli) -> None:
+    assert cli("plan", "--out", "p.json").code == 0
+    assert "OLDSECRET1" in Path("p.json").read_text()
+    assert holds_none(cli("apply", "p.json")).code == 0
+    assert holds_none(cli("plan", "--detailed-exitcode")).code == 0
+
+
+def test_an_engine_that_repeats_a_credential_is_not_repeated(
+    formed: Repository, fake_spark: FakeSpark, cli: Cli
+) -> None:
+    def refuse(sql: str) -> None:
+        if "conf.2" in sql:
+            raise RuntimeError(f"cannot run {sql} on jdbc:postgresql://svc:OLDSECRET1@h/db")
+
+    fake_spark.after = refuse
+    said = holds_none(cli("apply", "--yes"))
+    assert (said.code, "cannot run" in said.out) == (5, True)
+
+
+def test_two_credentials_that_look_alike_are_told_apart(repo: Repository, cli: Cli) -> None:
+    repo.table("orders", properties={"dsn": "postgres://u:OLDSECRET2@h/x", "owner.team": "web"})
+    repo.policies({"orders": "{properties: {dsn: 'postgres://u:NEWSECRET3@h/x'}}"})
+    said = holds_none(cli("plan", "--verbose"))
+    assert "postgres://…@h/x → postgres://…@h/x (changed)" in said.out
+
+
+def test_a_masked_value_that_is_empty_is_told_so(secrets: Repository, cli: Cli) -> None:
+    set_property(secrets.lake / "orders", "password", "")
+    secrets.policies({"orders": "{properties: {password: hunter2-x, owner.token: ''}}"})
+    said = cli("plan", "--verbose").out
+    assert "(empty) → ••••••" in said
+    assert "not set → (empty)" in said

@@ -9,6 +9,9 @@ from hypothesis import strategies as st
 from tablectl.delta.credentials import find_credentials, scrub, without_credentials
 from tablectl.delta.names import NameSyntaxError, parse_table
 from tablectl.model.patterns import make_path_pattern
+from tablectl.model.safe_text import cut, is_cut
+from tests.credential_corpus import HARMLESS
+from tests.credential_corpus import SECRETS as SECRETS_OF_VALUES
 
 SECRETS = [
     "s3://AKIAKEY:SECRET@bkt/t",
@@ -84,3 +87,27 @@ def test_no_password_in_a_location_is_left_in_the_text(password: str) -> None:
     secret = f"pw-{password}-end"
     assert secret not in scrub(f"no answer of https://user:{secret}@host/x")
     assert secret not in without_credentials(f"https://user:{secret}@host/x")
+
+
+@pytest.mark.parametrize(("text", "secret"), SECRETS_OF_VALUES.values(), ids=SECRETS_OF_VALUES)
+def test_a_secret_in_a_value_is_found_by_its_form(text: str, secret: str) -> None:
+    assert secret in text
+    for around in ("{}", "cannot read {}", "a\n{}\nb", '"{}"', "'{}'", "({})"):
+        shown = scrub(around.format(text))
+        assert secret not in shown
+        assert scrub(shown) == shown
+
+
+@pytest.mark.parametrize("text", HARMLESS)
+def test_text_that_only_looks_like_a_secret_is_shown(text: str) -> None:
+    assert scrub(text) == text
+    assert scrub(f"the value is {text}, found at line 3") == f"the value is {text}, found at line 3"
+
+
+def test_the_beginning_of_a_long_value_holds_no_half_of_a_token() -> None:
+    value = f"{'a' * 90} dapi{'0123456789abcdef' * 2}{' x' * 9000}"
+    shown = cut(value)
+    assert "dapi" not in shown
+    assert is_cut(shown)
+    assert is_cut(cut(f"{SECRETS_OF_VALUES['private key'][0]}{'x' * 20_000}"))
+    assert cut(value) != cut(value.replace("0123", "3210", 1))

@@ -19,7 +19,7 @@ from tablectl.model.plan import Finding, Phase, Plan, Refusal, TablePlan
 from tablectl.model.run_report import RunOutcome, RunReport, StatementRun, TableRun
 from tablectl.planning.lint import Linted, LintedTable
 from tablectl.planning.plan_file import dump_plan, load_plan
-from tablectl.reports.mask import Mask
+from tablectl.reports.mask import EMPTY, Mask
 from tablectl.reports.render import ReportFormat
 from tablectl.reports.report_context import Context
 from tests.reports.rendered import render_plan, render_run
@@ -106,7 +106,7 @@ def test_masked_values_are_hidden_in_every_statement(table: str, key: str, value
 
     assert Mask((key.replace("[", "[[]").replace("*", "[*]").replace("?", "[?]"),)).sql(sql(quote_text(value))) == (
         sql(quote_text(value)).replace(
-            f"({quote_text(key)} = {quote_text(value)}", f"({quote_text(key)} = '{HIDDEN}'", 1
+            f"({quote_text(key)} = {quote_text(value)}", f"({quote_text(key)} = '{HIDDEN if value else EMPTY}'", 1
         )
     )
 
