@@ -77,7 +77,8 @@ class Mask(MaskedKeys):
     def plan(self, plan: Plan) -> Plan:
         """A plan for display."""
         shown = replace(plan, tables=tuple(map(self.table_plan, plan.tables)), failures=self.by_value(plan.failures))
-        return _mapped(shown, _Secrets(self.values).hidden) if self.values else shown
+        found: Plan = _mapped(shown, _Secrets(self.values).hidden) if self.values else shown
+        return found
 
     def run(self, report: RunReport) -> RunReport:
         """A run for display."""
@@ -128,7 +129,10 @@ class Mask(MaskedKeys):
     def by_value(self, record: _Record) -> _Record:
         """The record without ``values`` and without credentials in any of its texts."""
         secrets = _Secrets(self.values)
-        return _mapped(record, lambda text: scrub(secrets.hidden(text)), lambda text: self.sql(secrets.hidden(text)))
+        shown: _Record = _mapped(
+            record, lambda text: scrub(secrets.hidden(text)), lambda text: self.sql(secrets.hidden(text))
+        )
+        return shown
 
     def text(self, text: str, declarations: Declarations) -> str:
         """A text of policy files without the hidden values, wherever the files declare them."""
@@ -204,7 +208,7 @@ class Mask(MaskedKeys):
         return replace(difference, change=self.change(change), origin=shown)
 
     def _was(self, change: Change, was: Value) -> Value:
-        """The value before a difference. Whether it was the declared one is no secret."""
+        """The value before a difference. It says whether that was the declared one."""
         shown = self.shown(change, was)
         return f"{shown} (as declared)" if shown == HIDDEN and was == change.after else shown
 
@@ -340,7 +344,7 @@ _STATEMENTS = frozenset({"sql", "undo"})
 
 
 def _dots(value: str | tuple[str, ...]) -> str:
-    """What is shown in place of a masked value. That it is empty is no secret, and a mistake that people look for."""
+    """What is shown in place of a masked value. People look for one that is empty by mistake."""
     return HIDDEN if value else EMPTY
 
 

@@ -477,7 +477,7 @@ def test_two_credentials_that_look_alike_are_told_apart(repo: Repository, cli: C
     assert "postgres://…@h/x → postgres://…@h/x (changed)" in said.out
 
 
-def test_a_masked_value_that_is_empty_is_told_so(secrets: Repository, cli: Cli) -> None:
+def test_a_masked_value_that_is_empty_says_so(secrets: Repository, cli: Cli) -> None:
     set_property(secrets.lake / "orders", "password", "")
     secrets.policies({"orders": "{properties: {password: hunter2-x, owner.token: ''}}"})
     said = cli("plan", "--verbose").out
