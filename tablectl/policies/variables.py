@@ -1,6 +1,9 @@
 """Variables in policies, and the names of tables and columns that are written with them. ``${NAME}`` comes from
 ``--var NAME=…``, otherwise from ``TABLECTL_VAR_NAME``, otherwise from ``variables:`` in ``tablectl.yaml``.
 
+An empty ``TABLECTL_VAR_NAME`` counts as not set, and an empty ``--var NAME=`` is an error: CI systems pass the empty
+text for a variable that they do not know. Only ``tablectl.yaml`` can declare an empty value, because people review it.
+
 ``$${`` is a literal ``${``. Text without the form of a variable, such as ``${env:HOME}``, is literal. Values are
 inserted after identifiers are split into parts, so that no value can end a quoted part or start another.
 
@@ -47,11 +50,13 @@ LONGEST_NAME = 4096
 
 
 class UndefinedVariableError(ValueError):
-    """A text uses undefined variables."""
+    """A text uses undefined variables, or such that are given as the empty text."""
 
-    def __init__(self, names: tuple[str, ...], hint: str) -> None:
+    def __init__(self, names: tuple[str, ...], hint: str, empty: Collection[str] = ()) -> None:
         super().__init__(f"undefined: {', '.join(names)}")
-        self.message = " and ".join(f"the variable {name} is not defined" for name in names)
+        self.message = " and ".join(
+            f"the variable {name} is {'empty' if name in empty else 'not defined'}" for name in names
+        )
         self.hint = hint
 
 
@@ -78,7 +83,8 @@ class Variables:
         values = {name: self._find(name) for name in variables_of(text)}
         missing = tuple(name for name, value in values.items() if value is None)
         if missing:
-            raise UndefinedVariableError(missing, self._fix(missing[0]))
+            empty = {name for name in missing if name in self.given or ENVIRON_PREFIX + name in self.environ}
+            raise UndefinedVariableError(missing, self._fix(missing[0]), empty)
         return _TOKEN.sub(lambda token: quote(values[token[1]] or "") if token[1] else "${", text)
 
     def private(self, text: str) -> tuple[str, ...]:
@@ -86,16 +92,26 @@ class Variables:
         be secrets. Values in ``tablectl.yaml`` are in the repository.
         """
         known = variables_of(text) if "${" in text else ()
-        return tuple(name for name in known if name in self.given or ENVIRON_PREFIX + name in self.environ)
+        return tuple(name for name in known if name in self.given or self.environ.get(ENVIRON_PREFIX + name))
 
     def private_values(self, names: Collection[str] | None = None) -> frozenset[str]:
         """The values of variables of the command line and the environment: of all, or of those with some names."""
         found = {key.removeprefix(ENVIRON_PREFIX): value for key, value in self.environ.items() if _of_environ(key)}
         found |= self.given
-        return frozenset(value for name, value in found.items() if names is None or name in names)
+        return frozenset(value for name, value in found.items() if value and (names is None or name in names))
 
     def _find(self, name: str) -> str | None:
-        return self.given.get(name, self.environ.get(ENVIRON_PREFIX + name, self.configured.get(name)))
+        if name in self.given:
+            return self.given[name] or None
+        return self.environ.get(ENVIRON_PREFIX + name) or self.configured.get(name)
+
+    def check_start(self, location: str) -> None:
+        """Raises ``NameSyntaxError`` for a location that begins with an empty variable: ``${LAKE}/orders`` would be
+        ``/orders``, an absolute location elsewhere.
+        """
+        first = _TOKEN.match(location)
+        if first and first[1] and self._find(first[1]) == "":
+            raise NameSyntaxError(f"the variable {first[1]} is empty, and the location {location!r} begins with it")
 
     def _fix(self, name: str) -> str:
         by_hand = f"give it with --var {name}=… or in {ENVIRON_PREFIX}{name}"
@@ -155,6 +171,8 @@ def read_table(text: str, variables: Variables, catalog: str) -> TableName:
     Raises ``NameSyntaxError`` and ``UndefinedVariableError``.
     """
     parts = variables.expand_parts(text, _split_table)
+    if path := _PATH.fullmatch(text):
+        variables.check_start(path[1])
     check_characters(parts)
     return parse_table(".".join(quote_name(part) for part in parts) if "${" in text else text, catalog)
 
@@ -173,6 +191,7 @@ def typed_place(text: str) -> str | None:
 def read_location(text: str, variables: Variables) -> str:
     """An absolute location, in the form of a path table's location. Raises as ``read_table``."""
     location = variables.expand(text)
+    variables.check_start(text)
     check_characters((location,))
     return parse_table(f"delta.{quote_name(location)}").parts[0]
 
@@ -226,6 +245,7 @@ def read_table_key(text: str, variables: Variables, catalog: str) -> Target:
     variables.expand(text)  # reports all undefined variables, not only those of the first part
     if path:
         glob = variables.expand(path[1].replace("``", "`"), escape_glob)
+        variables.check_start(path[1])
         check_characters((glob,))
         return make_path_pattern(glob)
     return _catalog_target(_split(text), text, variables, catalog)

@@ -13,7 +13,7 @@ from tablectl.model.patterns import CatalogPattern, PathPattern
 from tablectl.policies.variables import UndefinedVariableError, Variables, read_table_key
 
 NONE = Variables()
-VARIABLES = Variables({"LAKE": "/data/[x]*", "CAT": "my.cat", "ENV": "prod*", "EMPTY": ""})
+VARIABLES = Variables({"LAKE": "/data/[x]*", "CAT": "my.cat", "ENV": "prod*"}, configured={"EMPTY": ""})
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tablectl.delta.names import NameSyntaxError, split_parts
-from tablectl.policies.variables import UndefinedVariableError, Variables, quote_variables
+from tablectl.policies.variables import (
+    UndefinedVariableError,
+    Variables,
+    quote_variables,
+    read_location,
+    read_table_key,
+)
 
 VARIABLES = Variables(
     {"LAKE": "/lake", "_x1": "given"}, {"TABLECTL_VAR_LAKE": "/other", "TABLECTL_VAR_ENV": "prod", "HOME": "h"}
@@ -44,6 +50,39 @@ def test_the_environment_counts_only_with_the_prefix() -> None:
 def test_the_configuration_comes_last() -> None:
     variables = Variables({"A": "given"}, {"TABLECTL_VAR_B": "environ"}, {"A": "1", "B": "2", "C": "configured"})
     assert variables.expand("${A} ${B} ${C}") == "given environ configured"
+
+
+def test_an_empty_variable_of_the_environment_counts_as_not_set() -> None:
+    """CI systems pass the empty text for a variable that they do not know."""
+    variables = Variables({}, {"TABLECTL_VAR_A": "", "TABLECTL_VAR_B": ""}, {"A": "configured"})
+    assert variables.expand("${A}") == "configured"
+    assert variables.private("${A}${B}") == ()
+    assert variables.private_values() == frozenset()
+    with pytest.raises(UndefinedVariableError) as caught:
+        variables.expand("x${B}")
+    assert caught.value.message == "the variable B is empty"
+    assert caught.value.hint == "give it with --var B=… or in TABLECTL_VAR_B"
+
+
+def test_an_empty_variable_of_the_command_line_is_refused_by_its_name() -> None:
+    """It must not fall back in silence: who gives it wants another value than the configured one."""
+    with pytest.raises(UndefinedVariableError, match="A") as caught:
+        Variables({"A": ""}, {"TABLECTL_VAR_A": "x"}, {"A": "y"}).expand("${A}")
+    assert caught.value.message == "the variable A is empty"
+
+
+def test_only_the_configuration_has_empty_values() -> None:
+    assert Variables(configured={"SUFFIX": ""}).expand("orders${SUFFIX}") == "orders"
+
+
+@pytest.mark.parametrize("text", ["delta.`${LAKE}/orders`", "delta.`${LAKE}/*`"])
+def test_no_location_begins_with_an_empty_value(text: str) -> None:
+    """It would be an absolute location elsewhere: ``/orders``."""
+    variables = Variables(configured={"LAKE": ""})
+    with pytest.raises(NameSyntaxError, match="the variable LAKE is empty"):
+        read_table_key(text, variables, "spark_catalog")
+    with pytest.raises(NameSyntaxError, match="the variable LAKE is empty"):
+        read_location("${LAKE}/orders", variables)
 
 
 @pytest.mark.parametrize(
@@ -89,6 +128,6 @@ def test_a_name_lacks_all_its_variables_at_once() -> None:
 
 def test_empty_and_endless_names_are_refused() -> None:
     with pytest.raises(NameSyntaxError, match="is empty"):
-        Variables({"V": ""}).expand_parts("a.`${V}`", split_parts)
+        Variables(configured={"V": ""}).expand_parts("a.`${V}`", split_parts)
     with pytest.raises(NameSyntaxError, match="at most 4096"):
         Variables().expand_parts("a." * 500_000 + "a", split_parts)
