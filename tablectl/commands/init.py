@@ -30,7 +30,7 @@ from tablectl.policies.field_types import ListOf, Text, Word
 from tablectl.policies.repository import Repository, requested_tables, shown_path
 from tablectl.policies.schemas import policy_schema
 from tablectl.policies.variables import Variables
-from tablectl.policies.write_yaml import write_text
+from tablectl.policies.write_yaml import quoted, write_text
 from tablectl.reports.render import ReportFormat
 from tablectl.reports.short_names import shared_folder
 from tablectl.support.frozen import frozen
@@ -246,7 +246,7 @@ def _first_policies(options: InitOptions, out: Output, config: str | None) -> _P
 
 def _no_tables(patterns: Sequence[str]) -> str:
     """Policies for the tables that patterns will match."""
-    entries = "".join(f"  {write_json(each)}:\n    may_be_empty: true\n{_FIRST_TABLE}" for each in patterns)
+    entries = "".join(f"  {quoted(each)}:\n    may_be_empty: true\n{_FIRST_TABLE}" for each in patterns)
     return f"version: 1\n\ntables:\n{entries}"
 
 
@@ -299,7 +299,8 @@ def scaffold(
     """The files by path in the repository but those of CI. ``policies`` is the text of the first policies; without it,
     an example. ``lake`` is the value of the variable LAKE in them, if they have it.
     """
-    variables = f"variables: {{LAKE: {write_text(lake)}}} # where the tables lie; `env` can say it of each environment"
+    value = write_text(lake, flow=True)
+    variables = f"variables: {{LAKE: {value}}} # where the tables lie; `env` can say it of each environment"
     return {
         "tablectl.yaml": template("tablectl.yaml")
         .replace("VARIABLES\n", f"{variables}\n" if lake else "")
@@ -340,18 +341,18 @@ def _with_catalog(config: str, chosen: CatalogOptions, environ: Mapping[str, str
         case CatalogKind.NONE | None:
             return config
         case CatalogKind.HIVE:
-            conf = "".join(f"    {key}: {write_json(value)}\n" for key, value in _hive(chosen).items())
+            conf = "".join(f"    {key}: {quoted(value)}\n" for key, value in _hive(chosen).items())
             section = f"engine:\n  conf:                          # a Hive metastore: docs/catalogs.md\n{conf}"
             return config.replace("# engine:\n", section).replace(_CONF_LINE, "")
         case CatalogKind.GLUE:
             return _with_entry(config, name, _glue(environ))
         case CatalogKind.UNITY:
-            written = _with_entry(config, name, f"{{type: unity, url: {write_json(chosen.catalog_url)}}}")
+            written = _with_entry(config, name, f"{{type: unity, url: {quoted(chosen.catalog_url)}}}")
             return written.replace(_CONF_LINE, _connector(name))
 
 
 def _with_entry(config: str, catalog: str, entry: str) -> str:
-    name = write_json(catalog)
+    name = quoted(catalog)
     section = f"catalogs: # docs/catalogs.md\n  {name}: {entry}\n\nengine:\n  catalog: {name}\n"
     return config.replace("# engine:\n", section).replace(_CATALOG_LINE, "")
 
@@ -365,14 +366,14 @@ def _connector(catalog: str) -> str:
     lines = (
         "  conf:                        # an apply needs the connector, for your Spark: docs/unity-catalog.md",
         f"    spark.jars.packages: io.unitycatalog:unitycatalog-spark_{spark}_2.13:0.6.0",
-        f"    {write_json(f'spark.sql.catalog.{catalog}')}: {CONNECTOR}",
+        f"    {quoted(f'spark.sql.catalog.{catalog}')}: {CONNECTOR}",
     )
     return "".join(f"# {line}\n" for line in lines)
 
 
 def _glue(environ: Mapping[str, str]) -> str:
     region = environ.get("AWS_REGION") or environ.get("AWS_DEFAULT_REGION")
-    return f"{{type: glue, region: {write_json(region)}}}" if region else "{type: glue}"
+    return f"{{type: glue, region: {quoted(region)}}}" if region else "{type: glue}"
 
 
 def _hive(chosen: CatalogOptions) -> Mapping[str, str]:

@@ -17,7 +17,14 @@ from tablectl.planning.diff import diff
 from tablectl.planning.plan_table import FIXED
 from tablectl.policies.merge_layers import Layer, LayerKind, effective, exclusive_pairs, merge, policy_of
 from tablectl.policies.value_reader import GivenValue
-from tablectl.policies.variables import Variables, escape_variables, read_column, read_location, why_unusable
+from tablectl.policies.variables import (
+    Variables,
+    escape_variables,
+    read_column,
+    read_location,
+    why_no_name,
+    why_unusable,
+)
 from tablectl.policies.write_yaml import Declared, TableEntry, table_key
 from tablectl.policies.yaml_nodes import SourceFile
 
@@ -178,7 +185,7 @@ def _why_not(stored: str, key: str, value: str | None, dialect: str) -> str:
         return f"{stored} is an old name of {key}, under which policies would not find it"
     if is_cut(value):
         return f"{stored} has more than {LONGEST_VALUE:,} characters: copy its value by hand"
-    if unusable := why_unusable(stored) or why_unusable(value):
+    if unusable := why_no_name(stored) or why_unusable(value):
         return f"{stored} cannot be written: {unusable}"
     known = find_known(key, dialect) if key.lower().startswith("delta.") else None
     try:

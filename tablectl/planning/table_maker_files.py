@@ -1,4 +1,5 @@
-"""Reads the files of makers of tables: the settings in them, by name, as the maker itself would find them.
+"""The files of makers of tables: how their text is escaped, and the settings in them, by name, as the maker itself
+would find them.
 
 Each reader raises ``InputError`` for a text that is not of the maker's form, where the maker would not find them.
 """
@@ -20,7 +21,55 @@ SESSION = "spark.databricks.delta.properties.defaults."
 """Before the name of a property without ``delta.``: its value for each table that a session creates
 (``DeltaConfigs.mergeGlobalConfigs`` in Delta 4.4.0; docs.databricks.com, "Table properties reference").
 """
-_LINE = re.compile(r"(spark\.[\w.\-]+)(?:[ \t]*[=:]|[ \t])[ \t]*(.*)\Z", re.DOTALL)
+_LINE = re.compile(r"(spark\.(?:[\w.\-]|\\.)+)(?:[ \t]*[=:]|[ \t]|\Z)[ \t]*(.*)\Z", re.DOTALL)
+_KEY = re.compile(r"[\w.\-]")
+_LINE_END = re.compile(r"\r\n|\n|\r")
+_JAVA = {"\t": "t", "\n": "n", "\r": "r", "\f": "f"}
+_JAVA_ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))", re.DOTALL)
+_ANSI_C = re.compile(r"(?<!\S)#[^\n]*|'[^']*'|\"(?:[^\"\\]|\\.)*\"|\\.|\$'(?P<text>(?:[^'\\]|\\.)*)'", re.DOTALL)
+"""Text that ``shlex`` does not know, and before it what it does: comments and quotes."""
+
+
+def java_text(text: str, *, key: bool = False) -> str:
+    """A key or a value for ``java.util.Properties.load``: no text ends its line, and no key its name."""
+    escaped = []
+    for place, char in enumerate(text):
+        if char in _JAVA:
+            escaped.append("\\" + _JAVA[char])
+        elif char == "\\" or (char == " " and place == 0) or (key and char.isprintable() and not _KEY.match(char)):
+            escaped.append("\\" + char)
+        elif char.isprintable():
+            escaped.append(char)
+        else:
+            code = char.encode("utf-16-be", "surrogatepass").hex()
+            escaped += [f"\\u{code[at : at + 4]}" for at in range(0, len(code), 4)]
+    return "".join(escaped)
+
+
+def _from_java(text: str) -> str:
+    letters = {letter: char for char, letter in _JAVA.items()}
+
+    def plain(found: re.Match[str]) -> str:
+        return chr(int(found[1], 16)) if found[1] else letters.get(found[2], found[2])
+
+    return _JAVA_ESCAPE.sub(plain, text).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def shell_word(text: str) -> str:
+    """One word of a POSIX shell. A character that a terminal would obey or hide is written by number, as bash, zsh and
+    POSIX.1-2024 read it (``$'…'``).
+    """
+    if text.isprintable():
+        return shlex.quote(text)
+    quoted = (
+        f"\\{char}"
+        if char in "\\'"
+        else char
+        if char.isprintable()
+        else "".join(f"\\{byte:03o}" for byte in char.encode(errors="surrogatepass"))
+        for char in text
+    )
+    return f"$'{''.join(quoted)}'"
 
 
 def read_conf(text: str, file: str) -> Mapping[str, str]:
@@ -33,14 +82,14 @@ def read_conf(text: str, file: str) -> Mapping[str, str]:
             hint = "`tablectl defaults spark-submit` compares options, `tablectl defaults python` a job in Python"
             raise InputError((Problem(file, number, 1, what, hint),))
         if match[1].startswith(SESSION):
-            found[_property(match[1])] = re.sub(r"\\(.)", r"\1", match[2])
+            found[_property(_from_java(match[1]))] = _from_java(match[2])
     return found
 
 
 def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
     """The lines of Java's properties, without comments. A backslash at the end continues a line."""
     before, first = "", 0
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(_LINE_END.split(text), 1):
         stripped = line.strip()
         if not before and (not stripped or stripped[0] in "#!"):
             continue
@@ -61,7 +110,11 @@ def _property(name: str) -> str:
 def read_options(text: str, file: str) -> Mapping[str, str]:
     """The defaults in options ``--conf KEY=VALUE`` of a command line or a shell script."""
     try:
-        words = shlex.split(text.replace("\\\n", " "), comments=True)
+        plain = _ANSI_C.sub(
+            lambda found: found[0] if found["text"] is None else shlex.quote(_from_shell(found["text"])),
+            text.replace("\\\n", " "),
+        )
+        words = shlex.split(plain, comments=True)
     except ValueError as error:
         raise InputError((Problem(file, 0, 0, f"it is not text of a shell: {error}"),)) from None
     pairs = [after for word, after in pairwise(words) if word in {"--conf", "-c"}]
@@ -70,6 +123,16 @@ def read_options(text: str, file: str) -> Mapping[str, str]:
         raise InputError((Problem(file, 0, 0, "it has no option --conf", "name the file that calls spark-submit"),))
     split = (pair.partition("=") for pair in pairs)
     return {_property(key): value for key, mark, value in split if mark and key.startswith(SESSION)}
+
+
+def _from_shell(text: str) -> str:
+    """The text of ``$'…'`` as ``shell_word`` writes it."""
+    data = re.sub(rb"\\([0-7]{3}|.)", lambda found: _byte(found[1]), text.encode(errors="replace"), flags=re.DOTALL)
+    return data.decode(errors="replace")
+
+
+def _byte(escape: bytes) -> bytes:
+    return bytes([int(escape, 8) & 255]) if len(escape) == 3 else escape
 
 
 def read_session(text: str, file: str) -> Mapping[str, str]:

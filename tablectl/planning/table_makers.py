@@ -7,8 +7,8 @@ words back from a file, to compare them.
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
 
 from tablectl.attributes.policy import OWNED
@@ -20,18 +20,21 @@ from tablectl.delta.properties import feature_of, find_anywhere, find_known
 from tablectl.delta.protocol import SUPPORT, Protocol, supported_by, with_needed
 from tablectl.model.errors import InputError, Problem
 from tablectl.model.patterns import MAGIC, CatalogPattern, TablePattern
+from tablectl.model.safe_text import printable
 from tablectl.planning.new_table import Birth, birth_clauses
 from tablectl.planning.table_maker_files import (
     SESSION,
+    java_text,
     read_arguments,
     read_conf,
     read_create,
     read_dbt,
     read_options,
     read_session,
+    shell_word,
 )
+from tablectl.policies.write_yaml import quoted, write_key
 from tablectl.support.frozen import frozen
-from tablectl.support.json_text import write_json
 
 _DELTA_RS = frozenset(
     key.lower()
@@ -50,6 +53,7 @@ _RS_CLIENT = "deltalake"
 _TABLE = TableName("lake", ("schema", "table"))
 _ANY_NAME = "NAME"
 _FIRST = "create the table with `tablectl create` first"
+_JINJA = re.compile(r"\{[{%#]")
 
 
 @frozen(kw_only=True)
@@ -183,22 +187,21 @@ def session_settings(scopes: Sequence[BirthScope], dialect: str) -> tuple[dict[s
 
 def _conf(scopes: Sequence[BirthScope], dialect: str, _project: str) -> Written:
     set_, left = session_settings(scopes, dialect)
-    escaped = {key: value.replace("\\", "\\\\") for key, value in set_.items()}  # java.util.Properties
-    return Written("".join(f"{key} {value}\n" for key, value in escaped.items()), left)
+    return Written("".join(f"{java_text(key, key=True)} {java_text(value)}\n" for key, value in set_.items()), left)
 
 
 def _options(scopes: Sequence[BirthScope], dialect: str, _project: str) -> Written:
     set_, left = session_settings(scopes, dialect)
-    pairs = (shlex.quote(f"{key}={value}") for key, value in set_.items())
+    pairs = (shell_word(f"{key}={value}") for key, value in set_.items())
     return Written("".join(f"--conf {pair} \\\n" for pair in pairs), left)
 
 
 def _python(scopes: Sequence[BirthScope], dialect: str, _project: str) -> Written:
     """A DataFrame and a stream create their tables in their session, and name the partition columns."""
     set_, left = _session(scopes, dialect)
-    lines = [f"spark.conf.set({_quoted(_name(key))}, {_quoted(value)})\n" for key, value in set_.items()]
+    lines = [f"spark.conf.set({quoted(_name(key))}, {quoted(value)})\n" for key, value in set_.items()]
     methods = [
-        f"# {scope.text}: .partitionBy({', '.join(map(_quoted, scope.birth.partitions))})\n"
+        f"# {printable(scope.text)}: .partitionBy({', '.join(map(quoted, scope.birth.partitions))})\n"
         for scope in scopes
         if scope.birth.partitions
     ]
@@ -206,10 +209,6 @@ def _python(scopes: Sequence[BirthScope], dialect: str, _project: str) -> Writte
 
 
 _IN_WRITE = "a session cannot set it; write `.partitionBy(…)` in the job"
-
-
-def _quoted(text: str) -> str:
-    return write_json(text, ascii=False)
 
 
 # delta-rs and Polars: the arguments of one write
@@ -226,7 +225,7 @@ def _delta_rs(scopes: Sequence[BirthScope], _dialect: str, _project: str) -> Wri
         given: dict[str, object] = {"configuration": taken} if taken else {}
         if birth.partitions:
             given["partition_by"] = list(birth.partitions)
-        lines.append(f"    {_quoted(scope.text)}: {given!r},")
+        lines.append(f"    {quoted(scope.text)}: {given!r},")
         others = (pair for pair in birth.properties if pair[0] not in taken and not _off(*pair))
         left += [scope.left(f"{key} = {value}", f"delta-rs does not take it; {_FIRST}") for key, value in others]
         left += _later(scope)
@@ -271,6 +270,13 @@ def _dbt(scopes: Sequence[BirthScope], dialect: str, project: str) -> Written:
         if path is None:
             left.append(scope.left("every setting", "dbt configures the folder of a schema and models, no pattern"))
             continue
+        rendered = {pair for pair in scope.birth.properties if _JINJA.search(pair[1])}
+        left += [scope.left(f"{key} = {value}", f"dbt runs its text as Jinja; {_FIRST}") for key, value in rendered]
+        if any(map(_JINJA.search, (*scope.birth.partitions, *_clustering(scope.birth)))):
+            left.append(scope.left("every setting", f"dbt runs the name of a column as Jinja; {_FIRST}"))
+            continue
+        kept = tuple(pair for pair in scope.birth.properties if pair not in rendered)
+        scope = replace(scope, birth=replace(scope.birth, properties=kept))  # noqa: PLW2901
         folder = root
         for part in (project, *path):
             folder = folder.setdefault(part, {})  # type: ignore[assignment]
@@ -313,14 +319,15 @@ def _dbt_config(birth: Birth, *, databricks: bool) -> dict[str, object]:
 
 
 def _yaml(value: Mapping[str, object], depth: int) -> Iterator[str]:
-    """A map of maps, lists and texts as YAML, of which JSON's texts and lists are a part."""
+    """A map of maps, lists and texts as YAML."""
     for key, inner in value.items():
-        name = key if re.fullmatch(r"\+?[a-z_][a-z0-9_]*", key) else _quoted(key)
+        name = write_key(key) if re.fullmatch(r"\+?[a-z_][a-z0-9_]*", key) else quoted(key)
         if isinstance(inner, Mapping):
             yield f"{'  ' * depth}{name}:\n"
             yield from _yaml(inner, depth + 1)
         else:
-            yield f"{'  ' * depth}{name}: {write_json(inner, ascii=False, spaces=True)}\n"
+            text = f"[{', '.join(map(quoted, inner))}]" if isinstance(inner, list) else quoted(str(inner))
+            yield f"{'  ' * depth}{name}: {text}\n"
 
 
 # CREATE TABLE
@@ -333,7 +340,7 @@ def _sql(scopes: Sequence[BirthScope], _dialect: str, _project: str) -> Written:
 
 def _create(scope: BirthScope) -> Iterable[str]:
     named = scope.target.sql if isinstance(scope.target, TableName) else _ANY_NAME
-    comment = () if isinstance(scope.target, TableName) else (f"-- each table that {scope.text} matches",)
+    comment = () if isinstance(scope.target, TableName) else (f"-- each table that {printable(scope.text)} matches",)
     return (*comment, f"CREATE TABLE {named} (", "  -- columns", ")", *birth_clauses(scope.birth))
 
 

@@ -33,7 +33,7 @@ from tablectl.policies.field_types import (
 from tablectl.policies.option_fields import LOCATION, LOCK, OPTIONS, OWNER, PROFILES, TABLE_WINDOW, TAGS, UPKEEP
 from tablectl.policies.spelling_hints import cut, nearest, shown
 from tablectl.policies.value_reader import GivenValue, ValueReader
-from tablectl.policies.variables import read_column, why_unusable
+from tablectl.policies.variables import read_column, why_no_name
 from tablectl.policies.yaml_nodes import ListNode, MapNode, Node, Scalar, SourceFile
 from tablectl.support.frozen import frozen
 
@@ -142,7 +142,7 @@ def _check_key(name: str, source: SourceFile, reading: ValueReader, engine: str)
         named = shown(name) + reason.removeprefix(name) if reason.startswith(f"{name} ") else reason
         reading.report(source, named, hint)
         return False
-    unusable = why_unusable(name)
+    unusable = why_no_name(name)
     if unusable:
         reading.report(source, f"{shown(name)} cannot be a property key: {unusable}")
     return not unusable

@@ -46,6 +46,7 @@ VARIABLE = r"\$\{[A-Za-z_][A-Za-z0-9_]*\}"
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 _TOKEN = re.compile(r"\$\$\{|\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _QUOTED_OR_BARE = re.compile(rf"`(?:[^`]|``)*`|(?:[A-Za-z0-9_]|{VARIABLE})+")
+_CONTROL = re.compile("[\\x00-\\x1f\\x7f-\\x9f\\u2028\\u2029]")
 LONGEST_NAME = 4096
 
 
@@ -212,14 +213,22 @@ def why_unusable(text: str) -> str:
     return ""
 
 
+def why_no_name(text: str) -> str:
+    """Why a text cannot be a name or a key; empty if it can. A control character or the end of a line in a name would
+    begin a line of its own in what is generated from it and in a log.
+    """
+    found = _CONTROL.search(text)
+    return why_unusable(text) or (f"it holds the control character U+{ord(found[0]):04X}" if found else "")
+
+
 def _split_table(text: str) -> tuple[str, ...]:
     return split_parts(quote_variables(text))
 
 
 def check_characters(parts: tuple[str, ...]) -> None:
-    """Raises ``NameSyntaxError`` if a part of a name cannot be stored."""
+    """Raises ``NameSyntaxError`` if a part of a name cannot be one."""
     for part in parts:
-        reason = why_unusable(part)
+        reason = why_no_name(part)
         if reason:
             raise NameSyntaxError(f"{part!r} is not a valid name: {reason}")
 

@@ -31,14 +31,14 @@ _NOWHERE = SourceFile("", 0, 0)
 
 def write_key(text: str, *, flow: bool = False) -> str:
     """A key, which YAML must read as text. ``flow`` means inside braces."""
-    return text if _is_bare(text, flow=flow) and implicit_tag(text) == "str" else _quoted(text)
+    return text if _is_bare(text, flow=flow) and implicit_tag(text) == "str" else quoted(text)
 
 
 def write_text(text: str, *, flow: bool = False) -> str:
     """A value that policies read as this text, with variables escaped. ``true`` and ``60`` need no quotes."""
     escaped = escape_variables(text)
     bare = _is_bare(escaped, flow=flow) and is_text(Scalar(escaped, implicit_tag(escaped), _NOWHERE))
-    return escaped if bare else _quoted(escaped)
+    return escaped if bare else quoted(escaped)
 
 
 def write_value(value: str | tuple[str, ...] | None, *, flow: bool = False) -> str:
@@ -71,7 +71,8 @@ def _is_bare(text: str, *, flow: bool) -> bool:
     return not (text == "-" or text.startswith(("- ", "---", "...")) or (flow and _IN_FLOW.search(text)))
 
 
-def _quoted(text: str) -> str:
+def quoted(text: str) -> str:
+    """A text in double quotes on one line, which YAML and Python read as this text."""
     return f'"{"".join(_escaped(char) for char in text)}"'
 
 
