@@ -46,7 +46,7 @@ from tablectl.applying.statement import (
     settle_statement,
     statement_over,
 )
-from tablectl.applying.statement_turns import Lane, lane_of
+from tablectl.applying.statement_turns import Lane, is_quick, lane_of
 from tablectl.applying.table_session import TableSession, ended, lease_lost, verified, was_reached
 from tablectl.attributes.constraints import violated_by
 from tablectl.delta.locations import canonical_location
@@ -308,7 +308,7 @@ def _run_statement(session: TableSession, statement: Statement, live: LiveTable,
     session.lease.prove(session.window.budget)
     check_target(session, statement, live.table_id)
     tag, rewrites = session.window.new_tag(), statement.repartition is not None
-    sent = Sent(tag, live.version, rewrites, ends_with_commit(statement))
+    sent = Sent(tag, live.version, rewrites, ends_with_commit(statement), is_quick(statement))
     error = _send(session, statement, sent, live)
     ends = last and error is None
     if ends:
@@ -433,7 +433,12 @@ def _most_tries(statement: Statement) -> int:
 def _send(session: TableSession, statement: Statement, sent: Sent, live: LiveTable) -> EngineError | None:
     engine, partitions = session.window.engine, statement.repartition
     if partitions is None:
-        return send(session, statement, sent, lambda may_send: engine.execute(statement.sql, sent.tag, may_send))
+        return send(
+            session,
+            statement,
+            sent,
+            lambda may_send: engine.execute(statement.sql, sent.tag, may_send, quick=sent.quick),
+        )
     if copies_beside(statement):
         return _cut_over(session, statement, sent)
     place, columns = session.window.target(session.plan), own_metadata(live.schema.text)

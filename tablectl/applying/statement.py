@@ -8,7 +8,6 @@ there, it landed elsewhere, it did not land and nothing of it runs any more, or 
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
@@ -16,9 +15,9 @@ from tablectl.applying.remaining_statements import error_text, is_missing, is_to
 from tablectl.applying.run_context import RunContext, StopTableError, check_table_id
 from tablectl.applying.table_session import TableSession
 from tablectl.delta.locations import canonical_location
-from tablectl.engine.interface import MaySend
+from tablectl.engine.interface import Engine, MaySend
 from tablectl.leases.clock import StoppedError, milliseconds
-from tablectl.leases.lease import Lease, LeaseLost
+from tablectl.leases.lease import Lease
 from tablectl.leases.lease_records import RunningStatement
 from tablectl.model.commit import Commit
 from tablectl.model.commit_contents import Kind
@@ -28,8 +27,6 @@ from tablectl.model.run_report import RunOutcome, StatementRun
 from tablectl.model.stamp import read_stamp
 from tablectl.support.frozen import frozen
 
-ANNOUNCE_EVERY = 60.0
-"""Seconds between two announcements of a running statement's bound."""
 _LOOK_EVERY = 1.0
 _OF_OTHERS = 50
 """How many commits of another table to search for a statement of ours."""
@@ -48,6 +45,8 @@ class Sent:
     """Whether it rewrites the whole table, which always makes a commit."""
     single: bool
     """Whether one commit ends it."""
+    quick: bool = False
+    """Whether it only commits metadata, so that it takes seconds."""
 
     @property
     def ends_above(self) -> int | None:
@@ -160,36 +159,25 @@ def announced(session: TableSession, sent: Sent) -> Iterator[SendCheck]:
 
     Only ``statement_over`` removes the announcement, once it is known that nothing of the statement runs.
     """
-    bound = session.window.engine.bound or 0.0
-    extra = 2 * ANNOUNCE_EVERY if bound else 0.0
-    engine, run = session.window.engine.address or "this process", session.window.stamp.run
-    running = RunningStatement(engine, sent.tag, bound + extra, run, sent.ends_above)
-    session.lease.announce(running)
-    check = SendCheck(session.lease, running)
-    if not bound:
-        yield check
-        return
-    stop = threading.Event()
-    thread = threading.Thread(
-        target=keep_announced, args=(session.lease, running, stop.wait), name="tablectl-announcer", daemon=True
+    window = session.window
+    running = RunningStatement(
+        window.engine.address or "this process",
+        sent.tag,
+        _bound(sent, window.engine),
+        window.stamp.run,
+        sent.ends_above,
     )
-    thread.start()
-    try:
-        yield check
-    finally:
-        stop.set()
-        thread.join()
+    session.lease.announce(running)
+    with session.lease.awaiting():
+        yield SendCheck(session.lease, running)
 
 
-def keep_announced(lease: Lease, running: RunningStatement, wait: Callable[[float], bool]) -> None:
-    """Announce the bound of a running statement again until ``wait(seconds)`` returns True or the lease is lost."""
-    while not wait(ANNOUNCE_EVERY):
-        try:
-            lease.announce(running)
-        except (LeaseLost, ValueError):
-            return
-        except WindowError as error:
-            _log.warning("the running statement is not announced again yet: %s", error.message)
+def _bound(sent: Sent, engine: Engine) -> float:
+    """Seconds for which a statement may still run once its client is gone. An engine that ends statements by itself
+    ends one that only commits metadata after seconds, and not after the hour that a rewrite may take.
+    """
+    bound = engine.bound or 0.0
+    return min(bound, engine.commit_bound) if sent.quick and engine.commit_bound is not None else bound
 
 
 def statement_over(session: TableSession) -> None:

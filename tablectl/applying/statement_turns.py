@@ -40,6 +40,7 @@ _DATA_VERBS = frozenset(
     {"OVERWRITE", "DROP FEATURE", "REORG", "OPTIMIZE", "REMOVE COLUMN MAPPING", "UPGRADE UNIFORM"}
     | {"ADD CONSTRAINT", "SET NOT NULL"}  # they read all rows
 )
+_QUICK_VERBS = frozenset({"SET TBLPROPERTIES", "UNSET TBLPROPERTIES", "CLUSTER BY", "DROP CONSTRAINT", "DROP NOT NULL"})
 
 
 class Lane(IntEnum):
@@ -55,6 +56,11 @@ def lane_of(statement: Statement) -> Lane:
         return Lane.METADATA  # its rows were copied before
     rewrites = statement.rewrite is not None or statement.backfill is not None or statement.repartition is not None
     return Lane.DATA if rewrites or statement.effect.moves or statement.verb in _DATA_VERBS else Lane.METADATA
+
+
+def is_quick(statement: Statement) -> bool:
+    """Whether a statement only commits metadata: it reads and writes no rows, so that it takes seconds."""
+    return lane_of(statement) is Lane.METADATA and statement.verb in _QUICK_VERBS and len(statement.commits) <= 1
 
 
 @dataclass(slots=True)

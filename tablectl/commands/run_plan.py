@@ -324,6 +324,7 @@ class _NoEngine:
     stated: bool = True
     address: str = ""
     bound: float | None = 0
+    commit_bound: float | None = None
     rewrites: bool = True
 
     def log_store(self, scheme: str) -> str:
@@ -344,7 +345,9 @@ class _NoEngine:
         """Always ``None``: no operation is known."""
         return None
 
-    def execute(self, sql: str, tag: str = "", may_send: MaySend = always) -> None:  # as ``Engine.execute``
+    def execute(
+        self, sql: str, tag: str = "", may_send: MaySend = always, *, quick: bool = False
+    ) -> None:  # as ``Engine.execute``
         raise EngineError(f"no engine was started to run {sql}")
 
     def overwrite(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -45,7 +45,7 @@ class Warehouse:
         self.address = f"warehouse {self._host} {warehouse}"
         self.bound = bound
         # docs.databricks.com, "STATEMENT_TIMEOUT": 0 to 172800 s; it ends a statement whose client is gone, too.
-        self.timeout = f"SET STATEMENT_TIMEOUT = {bound:.0f}"
+        self.timeout = "STATEMENT_TIMEOUT"
 
     def connect(self) -> WarehouseConnection:
         """A new session. Raises ``EngineError`` without the connector, else what it raises."""
@@ -105,6 +105,13 @@ class Warehouse:
         found = self._history(statement, "")
         return _tags(found[0]) if found else None
 
+    def find_driver(self, setting: Callable[[str], str | None]) -> None:
+        """A warehouse has several, which are out of reach."""
+
+    def gone(self) -> bool:
+        """Never known."""
+        return False
+
     def close(self) -> None:
         """Nothing is kept open."""
 
@@ -117,6 +124,7 @@ class WarehouseConnection:
     """``Connection`` by the connector."""
 
     def __init__(self, connection: Any) -> None:
+        self.limit = 0.0
         self._connection = connection
         backend = connection.session.backend
         self._once = _SentOnce(backend._client, backend._transport)

@@ -48,6 +48,8 @@ class EngineOptions:
     """Seconds between two pings of a server."""
     dead_after: float = 20.0
     """Seconds without an answer after which it counts as dead."""
+    commit_bound: float = 60.0
+    """Seconds for which a SQL endpoint lets a statement run that only commits metadata."""
     statement_bound: float | None = None
     """Seconds for which the engine lets a statement run whose client is gone, and a SQL endpoint any statement;
     ``None`` if not configured."""
@@ -114,6 +116,13 @@ class Engine(CommitDriver, Protocol):
         ...
 
     @property
+    def commit_bound(self) -> float | None:
+        """Seconds after which it ends a ``quick`` statement, whether its client is there or not; ``None`` if it does
+        not.
+        """
+        ...
+
+    @property
     def rewrites(self) -> bool:
         """Whether ``overwrite`` works. If not, it raises ``no_overwrite``."""
         ...
@@ -122,7 +131,7 @@ class Engine(CommitDriver, Protocol):
         """Whether the engine answered recently. Never waits."""
         ...
 
-    def execute(self, sql: str, tag: str = "", may_send: MaySend = always) -> None:
+    def execute(self, sql: str, tag: str = "", may_send: MaySend = always, *, quick: bool = False) -> None:
         """Run one statement to its end. Every commit it makes carries the session's stamp, and its operation the tag.
 
         An ``unanswered`` ``EngineError`` does not say how the statement ended: it may still run.

@@ -101,6 +101,9 @@ class SparkEngine(SqlCatalog):
             return _ABANDONED if dialect_of(self.dialect).abandons_statements else None
         return None if _JVM_FIRST in os.environ else 0
 
+    commit_bound: float | None = None
+    """Spark has no time limit of a single statement."""
+
     @property
     def timeout(self) -> tuple[str, str] | None:
         """The setting that makes a configured bound true, and its value; ``None`` if nothing sets it."""
@@ -135,7 +138,7 @@ class SparkEngine(SqlCatalog):
             return None
         return self._run(lambda: _has_file_system(self._session, scheme))
 
-    def execute(self, sql: str, tag: str = "", may_send: MaySend = always) -> None:
+    def execute(self, sql: str, tag: str = "", may_send: MaySend = always, *, quick: bool = False) -> None:
         """Run one statement to its end, under a tag if one is given. Raises ``EngineError``."""
         self._run(lambda: self._session.sql(sql), tag, may_send)
 
@@ -264,6 +267,7 @@ def open_spark(options: EngineOptions, stamp: str = "") -> SparkEngine:
         except EngineError:
             link.close()
             raise
+        link.find_driver()
         facts = SessionFacts(shared=True, link=link, bound=options.statement_bound)
         return _own(SparkEngine(session, options.dialect, facts), session, stamp)
     base, started = start_local(options.conf, options.stores)
@@ -295,6 +299,7 @@ def wrap_spark(
     _register_errors("delta.connect")
     own = clone(session)
     link = ConnectLink(own, options.heartbeat, options.dead_after)
+    link.find_driver()
     return _own(SparkEngine(own, dialect, SessionFacts(shared=True, stated=stated, link=link, bound=bound)), own, stamp)
 
 

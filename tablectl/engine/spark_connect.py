@@ -18,7 +18,7 @@ from tablectl.delta.credentials import server_text
 from tablectl.engine.databricks_login import LOGIN, check_host
 from tablectl.engine.errors import engine_error
 from tablectl.engine.interface import MaySend, always
-from tablectl.engine.liveness import Heartbeat
+from tablectl.engine.liveness import DriverPort, Heartbeat, find_driver
 from tablectl.model.errors import EngineError
 
 _T = TypeVar("_T")
@@ -113,6 +113,7 @@ class ConnectLink:
         self._interrupted: dict[str, set[str]] = {}
         self._others: dict[str, Any] = {}
         self._sending = threading.local()
+        self._driver: DriverPort | None = None
         self.gone = False
         """Whether the server does not know the session any more, because it was started again: none of the session's
         statements runs, and it can run no other.
@@ -132,6 +133,11 @@ class ConnectLink:
 
     def _check(self) -> None:
         getattr(self._sending, "check", always)()
+
+    def find_driver(self) -> None:
+        """Find the port of the server's own process, which tells later whether the process is gone."""
+        host = _server(self._client).partition("#")[0].rpartition(":")[0].strip("[]")
+        self._driver = find_driver(lambda key: self._session.conf.get(key, None), host)
 
     def alive(self) -> bool:
         """Whether the server answered recently, and knows the session."""
@@ -168,7 +174,10 @@ class ConnectLink:
             # All operations of a run that died are waited for; of our own session only those that were interrupted.
             return any_running(client, sorted(known) if mine else [])
         except Exception as error:  # noqa: BLE001  # whatever gRPC raises is the engine's answer
-            return False if engine_error(error).condition in _GONE else None
+            ended = engine_error(error).condition in _GONE or (
+                mine and self._driver is not None and self._driver.gone()
+            )
+            return False if ended else None
 
     def _attached(self, address: str) -> Any:
         """A client for the session with this address, if it belongs to our own server and user."""

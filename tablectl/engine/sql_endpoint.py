@@ -53,6 +53,8 @@ class Connection(Protocol):
         """Whether it can run another statement."""
         ...
 
+    limit: float
+    """Seconds after which the endpoint ends its statements, as it was told last; 0 if it was not told yet."""
     statement: str
     """The id of the last statement in the endpoint's history; empty before its answer arrived, and without one."""
 
@@ -83,7 +85,7 @@ class Endpoint(Protocol):
     bound: float
     """Seconds after which it ends a statement."""
     timeout: str
-    """The statement that sets the bound."""
+    """The setting of a session that limits its statements, in seconds."""
     hint: str
     """What to look at if it does not answer."""
 
@@ -107,6 +109,14 @@ class Endpoint(Protocol):
         """The tags of a statement in its history; ``None`` if the history does not show the statement."""
         ...
 
+    def find_driver(self, setting: Callable[[str], str | None]) -> None:
+        """Find the port of its Spark driver, by the settings of a session."""
+        ...
+
+    def gone(self) -> bool:
+        """Whether its process is known to be gone, and with it every statement."""
+        ...
+
     def close(self) -> None:
         """Release what ``ping`` uses."""
         ...
@@ -123,6 +133,7 @@ class SqlEndpoint(SqlCatalog):
         self.dialect = options.dialect
         self._endpoint = endpoint
         self._stamp = stamp
+        self._commit_bound = options.commit_bound
         read = read_stamp(stamp)
         self._run_tags = {_RUN_TAG: read.run, _PLAN_TAG: read.plan} if read else {}
         self._idle: list[tuple[Connection, float]] = []
@@ -151,6 +162,7 @@ class SqlEndpoint(SqlCatalog):
         try:
             self._check_text()
             self._check_private()
+            self._endpoint.find_driver(self.setting)
         except Exception as error:  # whatever the driver raises is the endpoint's answer
             self.close()
             raise engine_error(error) from error
@@ -194,6 +206,11 @@ class SqlEndpoint(SqlCatalog):
         """Seconds after which the endpoint ends a statement, whether its client is there or not."""
         return self._endpoint.bound
 
+    @property
+    def commit_bound(self) -> float:
+        """Seconds after which the endpoint ends a quick statement."""
+        return min(self._commit_bound, self._endpoint.bound)
+
     def alive(self) -> bool:
         """Whether the endpoint answered recently."""
         return self._heartbeat.alive()
@@ -206,7 +223,7 @@ class SqlEndpoint(SqlCatalog):
         """As ``Engine.opens``."""
         return None
 
-    def execute(self, sql: str, tag: str = "", may_send: MaySend = always) -> None:
+    def execute(self, sql: str, tag: str = "", may_send: MaySend = always, *, quick: bool = False) -> None:
         """Run one statement to its end."""
         tags = {TAG: tag, **self._run_tags} if tag else {}
 
@@ -216,7 +233,7 @@ class SqlEndpoint(SqlCatalog):
                 self._stamps[connection.statement] = self._stamp
             _wait(connection)
 
-        self._on_connection(work, tag)
+        self._on_connection(work, tag, self.commit_bound if quick else self._endpoint.bound)
 
     def stamp_of(self, statement: str) -> str:
         """As ``KnowsStatements.stamp_of``: by the ids of this engine's statements, else by the tags in the history."""
@@ -258,7 +275,8 @@ class SqlEndpoint(SqlCatalog):
                 return self._endpoint.interrupt(self._sent[tag], tag)
             return None
 
-        return answer_of(ask)
+        answer = answer_of(ask)
+        return False if answer is None and not address and self._endpoint.gone() else answer
 
     def rows(self, sql: str) -> list[tuple[Any, ...]]:
         """All rows of a query."""
@@ -289,13 +307,13 @@ class SqlEndpoint(SqlCatalog):
         if alive:
             answer_of(release)
 
-    def _on_connection(self, work: Callable[[Connection], _T], tag: str = "") -> _T:
+    def _on_connection(self, work: Callable[[Connection], _T], tag: str = "", limit: float = 0.0) -> _T:
         """Do some work on a connection of its own, in a thread of its own: a driver may wait for as long as the
-        connection of a dead server lasts.
+        connection of a dead server lasts. The endpoint ends each statement after ``limit`` seconds, or its bound.
         """
         unsettled = False
         try:
-            return watched(partial(self._work, work, tag), self.alive, self._why_dead)
+            return watched(partial(self._work, work, tag, limit or self._endpoint.bound), self.alive, self._why_dead)
         except EngineError as error:
             unsettled = error.unanswered
             raise
@@ -303,12 +321,13 @@ class SqlEndpoint(SqlCatalog):
             if not unsettled:
                 self._sent.pop(tag, None)
 
-    def _work(self, work: Callable[[Connection], _T], tag: str) -> _T:
+    def _work(self, work: Callable[[Connection], _T], tag: str, limit: float) -> _T:
         connection = self._take()
-        if tag:
-            self._sent[tag] = connection
         broken = False
         try:
+            self._limit(connection, limit)
+            if tag:
+                self._sent[tag] = connection
             return work(connection)
         except TablectlError as error:
             broken = isinstance(error, EngineError) and error.unanswered
@@ -349,7 +368,7 @@ class SqlEndpoint(SqlCatalog):
             try:
                 for key, value in SETTINGS.items():
                     _set(connection, key, value)
-                _run(connection, self._endpoint.timeout)
+                self._limit(connection, self._endpoint.bound)
                 if self._stamp:  # if it is refused, the ids of statements are in the commits: see ``stamp_of``
                     _set(connection, STAMP_KEY, self._stamp)
             except BaseException:
@@ -360,6 +379,12 @@ class SqlEndpoint(SqlCatalog):
             # Not unanswered: the statement that needs the connection was not sent.
             raise EngineError(known.message, known.hint or self._endpoint.hint, known.condition) from error
         return connection
+
+    def _limit(self, connection: Connection, seconds: float) -> None:
+        """Make the endpoint end the statements of a connection after some seconds."""
+        if connection.limit != seconds:
+            _run(connection, f"SET {self._endpoint.timeout} = {seconds:.0f}")
+            connection.limit = seconds
 
     def _why_dead(self) -> str:
         return f"the engine has not answered for {self._heartbeat.dead_after:g} s (`engine.dead_after`)"

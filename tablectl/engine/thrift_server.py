@@ -5,11 +5,12 @@ send a statement without waiting for its end.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
 from tablectl.engine.interface import EngineOptions, MaySend
+from tablectl.engine.liveness import DriverPort, find_driver
 from tablectl.model.errors import EngineError
 
 INSTALL = "pip install impyla==0.24.0, the extra `thrift` (docs/install.md)"
@@ -43,9 +44,10 @@ class ThriftServer:
         self._options = options
         self._user, self._password = environ.get(USER, ""), environ.get(PASSWORD, "")
         self._pinging: ThriftConnection | None = None
+        self._driver: DriverPort | None = None
         self.name = f"thrift://{self._host}:{self._port}"
         self.bound = bound
-        self.timeout = f"SET {_TIMEOUT}={bound:.0f}"
+        self.timeout = _TIMEOUT
 
     def connect(self) -> ThriftConnection:
         """A new connection. Raises ``EngineError`` without impyla, else what impyla raises."""
@@ -91,6 +93,14 @@ class ThriftServer:
         """There is no history."""
         return None
 
+    def find_driver(self, setting: Callable[[str], str | None]) -> None:
+        """The driver is that of the engine: of Kyuubi, another process than the server."""
+        self._driver = find_driver(setting, self._host)
+
+    def gone(self) -> bool:
+        """Whether the engine's process is gone."""
+        return self._driver is not None and self._driver.gone()
+
     def close(self) -> None:
         """End the connection of the pings."""
         if self._pinging is not None:
@@ -103,6 +113,7 @@ class ThriftConnection:
     statement = ""
 
     def __init__(self, connection: Any, user: str) -> None:
+        self.limit = 0.0
         self._connection = connection
         self._cursor = connection.cursor(user=user, convert_types=False)
 
@@ -128,7 +139,11 @@ class ThriftConnection:
         if state == _FAILED:
             raise ThriftStatementError(told.errorMessage or "the server does not say why the statement failed")
         if state != _FINISHED:
-            why = "it took too long (`engine.statement_bound`)" if state == _TIMED_OUT else "it was cancelled there"
+            why = (
+                "it took too long (`engine.statement_bound`, `engine.commit_bound`)"
+                if state == _TIMED_OUT
+                else "it was cancelled there"
+            )
             # The thread of a cancelled statement may go on for a moment (``SparkExecuteStatementOperation.scala``).
             raise EngineError(f"the server ended the statement: {why}", unanswered=True)
         return False

@@ -82,6 +82,7 @@ class Lease:
         self._wanted = Gate.OPEN
         self._running = record.running
         self._announced = deadline - record.ttl  # when ``_running`` was announced, or first seen by us
+        self._awaited = False
         self._shut_for = record.shut_for
         self._deadline = deadline
         self._clock = clock
@@ -180,6 +181,18 @@ class Lease:
             started = self._clock.monotonic()
             self._append("statement", running=running)
             self._running, self._announced = running, started
+
+    @contextmanager
+    def awaiting(self) -> Iterator[None]:
+        """While the caller waits for the answer of the announced statement, all our records name its full bound: that
+        begins when the client is gone.
+        """
+        self._awaited = True
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._awaited, self._announced = False, self._clock.monotonic()
 
     def announce_again(self, running: RunningStatement) -> None:
         """Announce a statement again, unless a record of the last sixth of the ttl names it.
@@ -360,9 +373,9 @@ class Lease:
 
     def _still_running(self) -> RunningStatement | None:
         """The statement that may be running; its bound is reduced by the time that has certainly passed since it was
-        set.
+        set, or since its client stopped waiting for it.
         """
-        if self._running is not None:
+        if self._running is not None and not self._awaited:
             now = self._clock.monotonic()
             passed, self._announced = max(0.0, now - self._announced), now
             self._running = replace(self._running, until=max(0.0, self._running.until - passed / PATIENCE))

@@ -107,7 +107,8 @@ class RunningStatement:
     both on its own clock from when it first saw the record, which is later than when the record was written. The
     statement is sent within the ttl of the record that announces it, or not at all. So a wrong wall clock has no
     effect, and a clock that stood still (the observer's, while its machine slept) makes the observer act later, never
-    earlier. When the holder renews, it subtracts the time that has passed, less a quarter, since its clock may be fast.
+    earlier. While the holder waits for the answer, it names the full bound. When it renews afterwards, it subtracts the
+    time that has passed since, less a quarter, since its clock may be fast.
     If its clock stood still, it subtracts too little, which errs to the same side."""
     run: str = ""
     """The run in the stamp of its commits; empty in records of older versions."""

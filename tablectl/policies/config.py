@@ -182,6 +182,14 @@ class EngineConfig(ServerSettings):
     )
     heartbeat: int = setting(5, whole(1, 300, "Seconds between two checks whether a server is alive."))
     dead_after: int = setting(20, whole(2, 3600, "Seconds without an answer after which the server counts as dead."))
+    commit_bound: int = setting(
+        60,
+        whole(
+            5,
+            3600,
+            "Seconds after which a SQL endpoint ends a statement that changes only metadata, such as a property.",
+        ),
+    )
     statement_bound: int | None = setting(
         None,
         whole(

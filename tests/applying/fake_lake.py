@@ -483,6 +483,7 @@ class FakeEngine:
     stated: bool = True
     address: str = ""
     bound: float | None = 0
+    commit_bound: float | None = None
     rewrites: bool = True
     copies: bool = False
     """Whether it has access to its driver, in which a copy beside a table is made."""
@@ -528,7 +529,7 @@ class FakeEngine:
             return None  # another engine runs it
         return self.running.get(tag, self.running.get("*", False))
 
-    def execute(self, sql: str, tag: str = "", may_send: MaySend = always) -> None:
+    def execute(self, sql: str, tag: str = "", may_send: MaySend = always, *, quick: bool = False) -> None:
         self.on_send()
         may_send()
         if sql.startswith(_SETTING):

@@ -11,7 +11,7 @@ import pytest
 
 from tablectl.applying.lease_wait import may_renew
 from tablectl.applying.run_context import TAG
-from tablectl.applying.statement import ANNOUNCE_EVERY, ends_with_commit, keep_announced
+from tablectl.applying.statement import ends_with_commit
 from tablectl.delta.names import parse_table
 from tablectl.delta.schema import parse_schema
 from tablectl.leases.lease import Lease
@@ -419,7 +419,7 @@ def test_the_record_names_a_statement_before_it_is_sent_and_takes_it_back_after(
     assert run.outcome is RunOutcome.APPLIED
     assert [each.tag for each in seen if each] == made[0].tags
     assert len(set(made[0].tags)) == 2
-    assert {(each.engine, each.until) for each in seen if each} == {("connect host:1 s u", 30 + 2 * ANNOUNCE_EVERY)}
+    assert {(each.engine, each.until) for each in seen if each} == {("connect host:1 s u", 30)}
     assert tail(world.store).running is None  # type: ignore[union-attr]
 
 
@@ -431,20 +431,38 @@ def test_a_store_that_fails_as_a_statement_ends_does_not_keep_the_next_from_bein
     assert (run.outcome, len(world.sent)) == (RunOutcome.APPLIED, 2)
 
 
-def test_the_bound_is_written_down_again_while_a_statement_runs(world: World) -> None:
+def test_the_full_bound_is_in_the_record_until_the_client_is_gone(world: World) -> None:
+    """From then on the engine counts, and each record what is left, less a quarter."""
+    engines(world, bound=150, address="connect host:1 s u", running={"*": True})
     lease = world.lease()
-    running = RunningStatement("e", "tablectl-r-1", 150)
-    lease.announce(running)
-    waits = iter([False, False, True])
 
-    def wait(seconds: float) -> bool:
-        world.clock.now += seconds / 2
+    def waits_and_loses(_table: Any, _sql: str) -> None:
+        world.clock.now += 40
         lease.renew()
-        return next(waits)
+        raise EngineError("no answer", unanswered=True)
 
-    keep_announced(lease, running, wait)
+    world.before = waits_and_loses
+    run = world.run(world.plan(isolation="Serializable"), lease=lease)
+    assert run.outcome is RunOutcome.UNKNOWN
+    lease.release()
     bounds = [each.running.until for each in records(world) if each.running]
-    assert bounds == [150, 126, 150, 126, 150, 126]
+    assert bounds == [150, 150, 150 - 60 / 1.25]
+
+
+def test_an_engine_that_ends_quick_statements_makes_their_bound_short(world: World) -> None:
+    engines(world, bound=3600, commit_bound=60, address="thrift")
+    seen: dict[str, float] = {}
+
+    def look(_table: Any, sql: str) -> None:
+        last = tail(world.store)
+        assert last is not None
+        assert last.running is not None
+        seen[" ".join(sql.split()[3:5])] = last.running.until
+
+    world.before = look
+    run = world.run(world.plan(isolation="Serializable", constraints={"positive": "id > 0"}))
+    assert run.outcome is RunOutcome.APPLIED
+    assert seen == {"SET TBLPROPERTIES": 60, "ADD CONSTRAINT": 3600}
 
 
 def test_without_a_bound_nothing_runs_but_with_a_reason(world: World) -> None:

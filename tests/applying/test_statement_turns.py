@@ -160,7 +160,7 @@ class SlowEngine(FakeEngine):
         self.ended: set[str] = set()
         run.engine = self
 
-    def execute(self, sql: str, tag: str = "", may_send: MaySend = always) -> None:
+    def execute(self, sql: str, tag: str = "", may_send: MaySend = always, *, quick: bool = False) -> None:
         closed = not sql.startswith("REORG")
         with self.guard:
             self.closed_now += closed
@@ -169,7 +169,7 @@ class SlowEngine(FakeEngine):
         own = next((name for name in self.run.stores if f"`{name}`" in sql), "")
         others = [name for name in self.run.stores if name not in {own, *self.ended}]
         self.shut_beside += [name for name in others if self.run.gate(name[-1]) == "closed"]
-        super().execute(sql, tag, may_send)
+        super().execute(sql, tag, may_send, quick=quick)
         with self.guard:
             self.closed_now -= closed
             self.ended.add(own)

@@ -239,7 +239,7 @@ SWITCHES = {
     "a writer that was taken for dead begins again": Switch(
         gate_entry,
         "tail",
-        lambda store: replace(last, dead_guards=()) if (last := tail(store)) else None,
+        lambda store, *_: replace(last, dead_guards=()) if (last := tail(store)) else None,
         test_passage.test_a_guard_that_was_taken_for_dead_is_put_again_under_another_id,
     ),
     "a dead gate stays shut for as long as its statement may run": Switch(

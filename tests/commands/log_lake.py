@@ -157,6 +157,7 @@ class LogEngine:
     stated: bool = True
     address: str = ""
     bound: float | None = 0
+    commit_bound: float | None = None
     rewrites: bool = True
 
     def opens(self, _scheme: str) -> bool | None:
@@ -203,7 +204,7 @@ class LogEngine:
     def interrupt(self, tag: str, address: str = "") -> bool | None:
         return False
 
-    def execute(self, sql: str, tag: str = "", may_send: MaySend = always) -> None:
+    def execute(self, sql: str, tag: str = "", may_send: MaySend = always, *, quick: bool = False) -> None:
         may_send()
         if sql.startswith("SET spark."):
             return

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from tablectl.delta.credentials import server_text
+from tablectl.engine import spark_connect as connect_module
 from tablectl.engine.spark_connect import ConnectLink, any_running
 from tablectl.log.reader import read_commits
 
@@ -36,7 +37,8 @@ from tablectl.engine.spark import open_spark
 from tablectl.model.errors import EngineError
 url, ours, others, slow = sys.argv[1:]
 dead, next_run = open_spark(EngineOptions(remote=url)), open_spark(EngineOptions(remote=url))
-found = {"alive": dead.alive(), "bound": dead.bound, "errors": {}}
+driver = dead._link._driver
+found = {"alive": dead.alive(), "bound": dead.bound, "driver": driver is not None and not driver.gone(), "errors": {}}
 def send(table, tag):
     try:
         dead.execute(slow.format(table=table), tag)
@@ -213,7 +215,33 @@ class LostSession:
         """Nothing is retried here."""
 
     def interrupt_tag(self, tag: str) -> list[str]:
-        raise AssertionError(f"{tag}: a server is not asked about a session that it does not know")
+        assert not self.lost, f"{tag}: a server is not asked about a session that it does not know"
+        raise ConnectionRefusedError
+
+
+@pytest.mark.parametrize("gone", [True, False])
+def test_a_server_whose_process_is_gone_runs_no_statement(gone: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that only does not answer may run it."""
+    asked: list[str] = []
+
+    class Driver:
+        def gone(self) -> bool:
+            return gone
+
+    def find(_setting: object, server: str) -> Driver:
+        asked.append(server)
+        return Driver()
+
+    monkeypatch.setattr(connect_module, "find_driver", find)
+    link = ConnectLink(LostSession(), every=3600, dead_after=7200)
+    try:
+        assert link.interrupt("tablectl-r1-1", "") is None
+        link.find_driver()
+        assert asked == ["spark"]
+        assert link.interrupt("tablectl-r1-1", "") is (False if gone else None)
+        assert link.interrupt("tablectl-r1-1", "connect spark:15002 " + "1" * 36 + " ben") is None
+    finally:
+        link.heartbeat.stop()
 
 
 def test_a_server_that_was_started_again_is_dead_for_its_old_session_and_runs_nothing_of_it() -> None:

@@ -27,6 +27,8 @@ class Connection:
         self.fails: Exception | None = None
         self._rows: list[tuple[Any, ...]] = []
 
+    limit = 0.0
+
     def ready(self) -> bool:
         return self.usable
 
@@ -57,13 +59,15 @@ class Connection:
 class Place:
     """An endpoint of such connections."""
 
-    name, address, bound, timeout, hint = "place", "address", 60.0, "SET TIMEOUT = 60", "look"
+    name, address, bound, timeout, hint = "place", "address", 60.0, "TIMEOUT", "look"
 
     def __init__(self, *, shared: bool = False, changes: Callable[[str], str] = lambda text: text) -> None:
         self.made: list[Connection] = []
         self.history: dict[str, Mapping[str, str] | None] = {}
         self.interrupted: list[tuple[str, str]] = []
-        self.silent = False
+        self.silent = self.dead = False
+        self.driver: str | None = "not asked"
+        self.silent_about: bool | None = True
         self._one: dict[str, str] | None = {} if shared else None
         self._changes = changes
 
@@ -77,13 +81,19 @@ class Place:
 
     def interrupt(self, connection: Connection, tag: str) -> bool | None:
         self.interrupted.append((connection.statement, tag))
-        return True
+        return self.silent_about
 
     def interrupt_at(self, address: str, tag: str) -> bool | None:
         raise RuntimeError(f"{address} {tag}: the history does not answer")
 
     def tags_of(self, statement: str) -> Mapping[str, str] | None:
         return self.history[statement]
+
+    def find_driver(self, setting: Callable[[str], str | None]) -> None:
+        self.driver = setting("spark.driver.port")
+
+    def gone(self) -> bool:
+        return self.dead
 
     def close(self) -> None:
         """Nothing is kept."""
@@ -101,6 +111,23 @@ def test_a_session_has_the_settings_the_bound_and_the_stamp_before_it_is_used() 
     assert "SET TIMEOUT = 60" in sent
     assert place.made[0].settings["spark.databricks.delta.commitInfo.userMetadata"] == STAMP
     assert (engine.bound, engine.address, engine.rewrites) == (60.0, "address", False)
+    engine.close()
+
+
+def test_a_statement_that_only_commits_metadata_may_take_seconds_and_any_other_as_long_as_configured() -> None:
+    place = Place()
+    engine = opened(place)
+    place.bound = 3600.0
+    for quick in (False, True, True, False):
+        engine.execute(f"ALTER {quick}", "tag", quick=quick)
+    assert engine.commit_bound == 60
+    asked = [sql for made in place.made for sql in made.sent if "TIMEOUT" in sql or "ALTER" in sql]
+    assert asked[2:] == [
+        *("SET TIMEOUT = 3600", "ALTER False", "SET TIMEOUT = 60", "ALTER True", "ALTER True"),
+        *("SET TIMEOUT = 3600", "ALTER False"),
+    ]
+    place.bound = 30.0
+    assert engine.commit_bound == 30
     engine.close()
 
 
@@ -162,6 +189,12 @@ def test_only_what_may_still_run_is_interrupted() -> None:
     assert engine.interrupt("tag-3") is True
     assert [tag for _, tag in place.interrupted] == ["tag-3"]
     assert engine.interrupt("tag-3", "address") is None, "an endpoint that does not answer says nothing"
+    place.silent_about = None
+    assert engine.interrupt("tag-3") is None
+    place.dead = True
+    assert engine.interrupt("tag-3") is False, "its process is gone"
+    assert engine.interrupt("tag-3", "address") is None, "which tells nothing of others"
+    assert place.driver == ""
     engine.close()
 
 
