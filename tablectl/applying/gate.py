@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import random
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 from types import MappingProxyType
@@ -50,6 +51,8 @@ class GateKeeper:
         self._hooks = hooks
         self._turn = window.turns.of(plan.name, window.clock, window.driver)
         self._together = window.together
+        self._lets_in = ""
+        """The shared window whose writers the gate lets in when it shuts."""
         self._drained = Gate.OPEN
         self._tried = False
         self._closed_at: float | None = None
@@ -95,7 +98,8 @@ class GateKeeper:
         self._tighten(gate, statement)
         return False
 
-    def _tighten(self, gate: Gate, statement: Statement) -> None:
+    def _tighten(self, gate: Gate, statement: Statement) -> float:
+        """Shut the gate and wait for writers. Returns for how many seconds."""
         limit, spent = self._drain, 0.0
         if gate is Gate.CLOSED and self._drained.strictness < Gate.APPENDS_ONLY.strictness and self._is_guarded():
             # Appends still pass while the long writes, those that read the table, finish.
@@ -112,6 +116,7 @@ class GateKeeper:
         self._name_dead(statement)
         self._drained = gate
         self.closings += gate is Gate.CLOSED
+        return spent + left.seconds
 
     def _admit_together(self, together: SharedWindow, gate: Gate, statement: Statement) -> None:
         """The gate of a table that shares its window: it waits for the other tables around each step.
@@ -122,14 +127,36 @@ class GateKeeper:
         if gate.strictness > Gate.NO_SCHEMA.strictness:
             together.once(self._hooks.before)
         if self._drained is Gate.OPEN:
-            self._tighten(Gate.NO_SCHEMA if gate is Gate.CLOSED else gate, statement)
-            self._await_all(together, WindowStep.SHUT)
+            self._tighten_twice(together, Gate.NO_SCHEMA if gate is Gate.CLOSED else gate, statement, WindowStep.SHUT)
         elif gate is Gate.CLOSED:
+            self._let_in(together)
             self._await_all(together, WindowStep.READY)
-            self._tighten(gate, statement)
-            self._await_all(together, WindowStep.CLOSED)
+            self._tighten_twice(together, gate, statement, WindowStep.CLOSED)
         else:
-            self._tighten(gate, statement)
+            self._tighten_twice(together, gate, statement)
+
+    def _tighten_twice(
+        self, together: SharedWindow, gate: Gate, statement: Statement, where: WindowStep = WindowStep.BEGUN
+    ) -> None:
+        """Shut the gate for all but the writers that the window waits for, meet the other tables, and shut it for
+        those, too. A writer that was let in has put its guard before the second record, or has seen it.
+        """
+        self._lets_in = together.id
+        try:
+            spent = self._tighten(gate, statement)
+            self._await_all(together, where)
+        finally:
+            self._lets_in = ""
+        left = self._shut_and_drain(gate, max(0.0, self._drain - spent))
+        if not left.over:
+            self._give_up(left, statement)
+        self._name_dead(statement)
+
+    def _let_in(self, together: SharedWindow) -> None:
+        """Let in the writers that the window waits for, while this table sends nothing. If that fails, they wait."""
+        with suppress(WindowError):
+            if self._lease.record.gate is not Gate.OPEN:
+                self._lease.gate(self._lease.record.gate, together.id)
 
     def _await_all(self, together: SharedWindow, where: WindowStep) -> None:
         if not together.arrive(self._table, where, self._window.clock, self._tell_wait):
@@ -139,6 +166,7 @@ class GateKeeper:
         """Call this when no statement is missing any more: tables that share a window open their gates together."""
         self._turn.give()
         if self._together is not None:
+            self._let_in(self._together)
             self._await_all(self._together, WindowStep.DONE)
 
     def give_turn(self) -> None:
@@ -298,11 +326,12 @@ class GateKeeper:
     def _shut(self, gate: Gate) -> None:
         started = self._window.clock.monotonic()
         self._tried = True
-        self._lease.gate(gate)
+        self._lease.gate(gate, self._lets_in)
         if gate is Gate.CLOSED and self._closed_at is None:
             self._closed_at = started
-        self._shut_since = (gate, self._end_span())
-        self._tell(f"gate {gate}")
+        if self._shut_since is None or self._shut_since[0] is not gate:
+            self._shut_since = (gate, self._end_span())
+            self._tell(f"gate {gate}")
 
     def _end_span(self) -> int:
         """Record until when the current gate applied. Returns that moment, in milliseconds since the epoch."""

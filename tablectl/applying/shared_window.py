@@ -11,6 +11,12 @@ Each table has a thread of its own. The threads meet four times:
 * ``CLOSED``: every gate that must close is closed and its writers have ended, before the first closed statement.
 * ``DONE``: every table is as declared, before the first gate opens.
 
+A job may hold a guard of one table and, inside of it, ask for one of another. The first table waits for the job, and
+the gates of both open only together. So each gate shuts twice. Before ``SHUT`` and ``CLOSED`` it lets in the writers
+that the window waits for at another of its tables. When all writers have ended, it lets in none, and the guards are
+listed once more: what came in between is waited for, too. While a table waits at ``READY`` or ``DONE`` with its gate
+shut, it lets those writers in again.
+
 If a table fails, it opens its gate and the others stop before their next statement. Tables that wait for the others
 stop at once: no table waits for one that has failed, so no failure leaves a gate shut.
 """
@@ -24,7 +30,7 @@ from enum import IntEnum
 from tablectl.applying.waits import GO, Awaited, Go, Later, wait_here
 from tablectl.delta.names import TableName, matches
 from tablectl.leases.clock import Clock
-from tablectl.leases.lease import Lease
+from tablectl.leases.lease import Lease, random_id
 from tablectl.model.plan import TablePlan
 
 _LOOK_EVERY = 0.5
@@ -52,6 +58,8 @@ class SharedWindow:
     """The tables that share one window. Thread-safe; one thread per table."""
 
     def __init__(self, tables: Sequence[TablePlan], leases: Sequence[Lease] = ()) -> None:
+        self.id = random_id()
+        """In the records of gates that let in writers which the window waits for."""
         self.tables = tuple(tables)
         """The plans of all these tables. The hooks of one of them run for all."""
         self.leases = tuple(leases)

@@ -149,8 +149,8 @@ class Lease:
             self._check_tail()
             self._append("renew")
 
-    def gate(self, gate: Gate) -> None:
-        """Set the gate: tighter than before, or open.
+    def gate(self, gate: Gate, window: str = "") -> None:
+        """Set the gate: tighter than before, or open. ``window`` is that of the record.
 
         If it raises a plain ``WindowError``, writers may see either gate until our next record. That record, which may
         be a renewal, opens the gate if it was to open. If the gate was to tighten, it stays as it was.
@@ -161,7 +161,7 @@ class Lease:
             before, self._wanted = self._wanted, gate
             try:
                 self._check_tail()
-                self._append("gate")
+                self._append("gate", window=window)
             except WindowError:
                 if gate is not Gate.OPEN:
                     self._wanted = before
@@ -368,6 +368,7 @@ class Lease:
             reason="",
             running=running,
             at=self._clock.utc(),
+            window=last.window if kind in {"renew", "note"} else "",
         )
         return replace(record, **changes)
 

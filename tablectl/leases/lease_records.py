@@ -183,6 +183,11 @@ class LeaseRecord:
     """Ids of the guards that were taken for dead, newest last."""
     silent: tuple[SilentGuard, ...] = ()
     """The guards that showed no sign of life when writers were waited for last. A new holder counts on from there."""
+    window: str = ""
+    """A window that several tables share (``window.together``). Before its statements, each of its gates lets in
+    writers that the window waits for at another of its tables: else both would wait for each other. Empty if it lets
+    none in.
+    """
 
     def __post_init__(self) -> None:
         possible = {
@@ -201,7 +206,7 @@ class LeaseRecord:
         for name, fine in possible.items():
             if not fine:
                 raise ValueError(f"{name}: {getattr(self, name)!r:.200} is impossible")
-        _check_words(id=self.id, run=self.run or "-", digest=self.digest or "-")
+        _check_words(id=self.id, run=self.run or "-", digest=self.digest or "-", window=self.window or "-")
 
     @property
     def held(self) -> bool:
@@ -224,6 +229,12 @@ class LeaseRecord:
         if self.kind == "break" or not (self.held or self.statement_bound):
             return Gate.OPEN
         return Gate.CLOSED if self.gate is Gate.OPEN and self.statement_bound else self.gate
+
+    def waited_for(self, window: str) -> bool:
+        """Whether writers that this gate stops, and that came before it, keep the statements of a shared window from
+        being sent. A record that names a statement stops all writers.
+        """
+        return self.window == window != "" and self.held and not self.statement_bound
 
     @property
     def statement_silence(self) -> float:
@@ -338,6 +349,7 @@ def parse_record(data: bytes) -> LeaseRecord:
         compared=None if compared is None else _int(body, "compared"),
         dead_guards=_texts(body, "dead_guards") if "dead_guards" in body else (),
         silent=_silent(body["silent"]) if "silent" in body else (),
+        window=_text(body, "window") if "window" in body else "",
     )
 
 

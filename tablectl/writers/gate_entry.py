@@ -248,6 +248,8 @@ class GateEntry:
     """Called with True when the write starts to wait, and with False when it continues."""
     look: Callable[[RunningStatement], Future[bool]] | None = None
     """Begins a look at the table's log: whether it has the one commit that ends a statement."""
+    is_waited_for: Callable[[str], bool] = lambda _window: False
+    """Whether a shared window waits for this writer at another of its tables: then its gates let the writer in."""
 
     def enter(self) -> LeaseRecord | None:
         """Return when the write may begin: the guard is in the store, and the gate read after it does not block the
@@ -295,7 +297,9 @@ class GateEntry:
         return len(last.dead_guards) >= MOST_DEAD_GUARDS and not self.ask(self.guard.is_stored)
 
     def _waits_at(self, record: LeaseRecord) -> bool:
-        return self.guard.mode.waits(record.shut)
+        if not self.guard.mode.waits(record.shut):
+            return False
+        return not (record.waited_for(record.window) and self.is_waited_for(record.window))
 
     def _wait(self, first: LeaseRecord, arrived: float) -> tuple[float, LeaseRecord | None]:
         """Wait until the gate does not block the write; the guard is put again before the gate is read. Returns when

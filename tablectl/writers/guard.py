@@ -280,6 +280,7 @@ class _Entry:
         self._thread = GuardThread(terms.target.text, terms.ttl)
         self._holders = 1
         self._at_gates: list[str] = []
+        self._around: list[_Entry] = []
         self._wait = is_local(state or location)  # on a local disk, no request takes long
         # Reentrant: a signal handler may enter a guard while its own thread is in here.
         self._lock = threading.RLock()
@@ -304,6 +305,7 @@ class _Entry:
             self._wait |= wait
             if self._holders > 0:
                 return
+        self._leave_around()  # now, and not when the store has answered
         if self._wait:
             self.end()
         else:
@@ -321,7 +323,9 @@ class _Entry:
         # The proof needs no order between this question and the records. So it is asked while they are put and read.
         new = start(lambda: is_new(location)) if self._may_be_new else None
         name, clock = terms.target.text, SystemClock()
-        lease = GateEntry(self._guard, name, terms.timeout, clock, ask, self._tell_outer, self._look).enter()
+        lease = GateEntry(
+            self._guard, name, terms.timeout, clock, ask, self._tell_outer, self._look, self._is_waited_for
+        ).enter()
         if lease is None and new is not None and self._thread.wait(new):
             return False
         if on_entry is not None:
@@ -337,6 +341,24 @@ class _Entry:
     def _look(self, running: RunningStatement) -> Future[bool]:
         """Begin a look at the table's log. It may hang, so it has a thread of its own."""
         return start(lambda: self._log.has(running))
+
+    def _is_waited_for(self, window: str) -> bool:
+        """Whether a shared window waits for a guard around this one. That guard then stays until this one has ended, in
+        whatever order the two are left: so the window waits for both.
+        """
+        for entry in dict.fromkeys(entry for hold in _holds() for entry in hold.entries):
+            if entry.keeps(window) and entry.join():
+                self._around.append(entry)
+                return True
+        return False
+
+    def keeps(self, window: str) -> bool:
+        """Whether a shared window waits for this guard. Never raises an ``Exception``."""
+        guard = self._guard
+        with suppress(Exception):
+            last = None if guard is None else self._thread.ask(guard.gate)
+            return last is not None and last.waited_for(window) and self.mode.waits(last.shut)
+        return False
 
     def _tell_outer(self, waits: bool) -> None:  # noqa: FBT001
         """The guards around this one record at which gate their write is blocked: their applies need not wait."""
@@ -367,6 +389,7 @@ class _Entry:
 
     def end(self) -> None:
         """Withdraw the guard. Never raises an ``Exception``, which could hide the writer's own."""
+        self._leave_around()
         try:
             if self._guard is not None:
                 self._thread.withdraw(self._guard)
@@ -375,6 +398,10 @@ class _Entry:
                 self._thread.fail(f"{UNDELETED}: {one_line(error)}")
         finally:
             self._thread.dismiss()
+
+    def _leave_around(self) -> None:
+        while self._around:
+            self._around.pop().leave(wait=self._wait)
 
     def _end_in_background(self) -> None:
         """The same, without waiting for the store.

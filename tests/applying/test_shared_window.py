@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+import tablectl
 from tablectl.applying import shared_window as together_module
 from tablectl.applying.run import MOST_TOGETHER
-from tablectl.leases.guards import GuardMode
+from tablectl.leases.clock import SystemClock
+from tablectl.leases.guards import GuardMode, newest_beats
+from tablectl.leases.lease_records import tail
 from tablectl.model.calendar import Rule
 from tablectl.model.errors import EngineError, PlanFileError
 from tablectl.policies.config import WindowConfig
+from tablectl.storage.records import open_records
 from tests.applying.fake_lake import FakeTable
 from tests.applying.lake_run import Run, only, outcomes
 from tests.applying.writers import FakeGuard
@@ -204,3 +211,119 @@ def test_a_stop_ends_all_of_them() -> None:
     assert set(outcomes(report).values()) == {"interrupted"}
     assert run.engine.sent == []
     assert run.released()
+
+
+class Job:
+    """A job that has a guard of one table and, inside of it, asks for one of another. It acts when the clock moves."""
+
+    def __init__(self, run: Run, outer: str, inner: str, *, outer_first: bool = False) -> None:
+        self.run, self.outer, self.inner, self.outer_first = run, outer, inner, outer_first
+        self.held = {outer: FakeGuard(run.stores[f"/lake/{outer}"], f"job {outer}{inner}", GuardMode.APPEND)}
+        self.passed = False
+        self.lock = threading.Lock()
+        before = run.clock.on_sleep
+
+        def act() -> None:
+            before()
+            with self.lock:
+                self.act()
+
+        run.clock.on_sleep = act
+
+    def act(self) -> None:
+        if not self.passed:
+            there, here = (tail(self.run.stores[f"/lake/{each}"]) for each in (self.inner, self.outer))
+            assert here is not None
+            stopped = there is not None and GuardMode.APPEND.waits(there.shut)
+            if stopped and there is not None and here.waited_for(there.window):
+                stopped = not (there.waited_for(here.window) and GuardMode.APPEND.waits(here.shut))
+            if not stopped:
+                self.held[self.inner] = FakeGuard(self.run.stores[f"/lake/{self.inner}"], "inner", GuardMode.APPEND)
+                self.passed = True
+        elif self.held:
+            self.held.pop(min(self.held, key=lambda each: (each == self.outer) is not self.outer_first)).end()
+
+
+@pytest.mark.parametrize("drain", [1, 5, 60])
+def test_a_window_does_not_wait_for_a_job_that_waits_for_it(drain: int) -> None:
+    """It holds one of the tables, and waits at the gate of another."""
+    run = group("abc", config=WindowConfig(drain=drain))
+    job, back = Job(run, "a", "b"), Job(run, "c", "a")
+    writes: list[str] = []
+    run.engine.before = lambda table, _sql: writes.extend(f"{table.name}: {each}" for each in (*job.held, *back.held))
+    report = run.apply()
+    assert (set(outcomes(report).values()), report.exit_code) == ({"applied"}, 0)
+    assert (job.passed, back.passed, writes) == (True, True, [])
+    assert run.clock.now - 1000 < 60
+
+
+def test_what_was_let_in_and_outlasts_the_guard_around_it_is_waited_for() -> None:
+    """A real guard keeps the one around it. The safety of its own table does not depend on that."""
+    run = group("ab", config=WindowConfig(drain=60))
+    job = Job(run, "a", "b", outer_first=True)
+    held: list[bool] = []
+    run.engine.before = lambda table, _sql: held.append(table.live.location[-1] in job.held)
+    assert run.apply().exit_code == 0
+    assert (job.passed, held) == (True, [False, False])
+
+
+def test_the_gates_of_a_window_let_no_one_in_before_the_first_statement() -> None:
+    run = group("ab")
+    run.engine.bound, run.engine.address = 30, "connect host:1 s u"
+    seen: list[tuple[str, str, bool]] = []
+
+    def look(event: Any) -> None:
+        last = tail(run.stores[f"/lake/{event.table[-2]}"])
+        if last is not None and event.step in {"gate closed", "drained", "before closed-set"}:
+            seen.append((event.step, last.gate, last.window != ""))
+
+    run.notify = look
+    assert run.apply().exit_code == 0
+    assert set(seen) == {
+        ("drained", "no-schema", True),
+        ("drained", "no-schema", False),
+        ("gate closed", "closed", True),
+        ("drained", "closed", True),
+        ("drained", "closed", False),
+        ("before closed-set", "closed", False),
+    }
+
+
+@pytest.mark.parametrize("outer_first", [False, True])
+def test_a_guard_inside_another_is_let_in_and_keeps_it_until_both_are_left(
+    tmp_path: Path, *, outer_first: bool
+) -> None:
+    run = group("ab")
+    run.clock = SystemClock()
+    for name in "ab":
+        (tmp_path / name / "_delta_log").mkdir(parents=True)
+        run.stores[f"/lake/{name}"] = open_records(str(tmp_path / name))  # type: ignore[assignment]
+    inside, shut = threading.Event(), threading.Event()
+    run.notify = lambda event: shut.set() if (event.step, event.table[-2]) == ("gate closed", "b") else None
+    kept: list[list[int]] = []
+    sent: list[int] = []
+    run.engine.before = lambda _table, _sql: sent.append(len(kept))
+
+    def note() -> None:
+        kept.append([len(newest_beats(run.stores[f"/lake/{name}"])) for name in "ab"])
+
+    def job() -> None:
+        outer, inner = (tablectl.guard(None, tmp_path / name, "append", timeout=60) for name in "ab")
+        with outer if not outer_first else nullcontext():
+            if outer_first:
+                outer.__enter__()
+            inside.set()
+            assert shut.wait(60)
+            with inner:
+                note()
+                if outer_first:
+                    outer.__exit__(None, None, None)
+                    note()
+
+    with ThreadPoolExecutor() as pool:
+        working = pool.submit(job)
+        assert inside.wait(60)
+        report = run.apply()
+        working.result(60)
+    assert (report.exit_code, kept) == (0, [[1, 1]] * (1 + outer_first))
+    assert sent == [1 + outer_first] * 2, "a statement was sent while the job wrote"

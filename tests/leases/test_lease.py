@@ -570,6 +570,19 @@ def test_a_statement_is_in_every_record_until_it_has_ended(store: MemoryRecords,
     assert written(store)[-3:] == ["1 statement closed", "1 renew closed", "1 statement closed"]
 
 
+def test_no_record_of_a_statement_lets_in_the_writers_of_a_shared_window(lease: Lease) -> None:
+    lease.gate(Gate.CLOSED, "w1")
+    lease.renew()
+    lease.note("x")
+    assert lease.record.waited_for("w1")
+    lease.announce(STATEMENT)
+    lease.statement_ended()
+    assert (lease.record.window, lease.record.gate) == ("", Gate.CLOSED)
+    lease.gate(Gate.CLOSED, "w1")
+    lease.gate(Gate.CLOSED)
+    assert lease.record.window == ""
+
+
 def test_a_renewal_takes_less_off_the_bound_than_the_clock_says(lease: Lease, clock: FakeClock) -> None:
     """The holder's clock may be a quarter too fast: 50 s by it are at least 40 s."""
     lease.announce(STATEMENT)

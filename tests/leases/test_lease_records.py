@@ -83,6 +83,7 @@ def test_a_record_is_json_that_people_can_read() -> None:
         "compared": None,
         "dead_guards": [],
         "silent": [],
+        "window": "",
     }
 
 
@@ -138,6 +139,8 @@ def changed(**fields: object) -> bytes:
         ({"owed": ["x" * 30_000]}, "owed: "),
         ({"reason": "x" * 5_000}, "reason: "),
         ({"kind": "RM -RF"}, "kind: "),
+        ({"window": 5}, "window: it is not a text"),
+        ({"window": "x" * 201}, "window: "),
         ({"owner": "ann"}, "owner: it is not an object"),
         ({"dead_guards": ["../x"]}, "dead_guards: "),
         ({"silent": {"0123abcd": 9}}, "silent: it is not a list"),
@@ -217,7 +220,7 @@ def test_a_field_that_a_later_version_adds_is_ignored() -> None:
 
 def test_a_record_of_a_version_without_format_numbers_is_read() -> None:
     body = json.loads(dump_record(record(1)))
-    for added in ("format", "running", "compared", "dead_guards", "silent"):
+    for added in ("format", "running", "compared", "dead_guards", "silent", "window"):
         del body[added]
     assert parse_record(json.dumps(body).encode()) == record(1)
 
@@ -273,6 +276,19 @@ def test_a_writer_counts_the_bound_of_the_statement_on_top_of_the_ttl() -> None:
     assert last.silence == 75
     assert last.statement_silence == 200
     assert replace(last, kind="dead").shut_for == 0
+
+
+def test_a_gate_lets_in_writers_of_its_shared_window_only_while_no_statement_can_run() -> None:
+    waits = replace(record(1), kind="gate", gate=Gate.CLOSED, window="w1")
+    assert waits.waited_for("w1")
+    assert parse_record(dump_record(waits)).waited_for("w1")
+    for changed_record, window in (
+        (waits, "w2"),
+        (replace(waits, window=""), ""),
+        (replace(waits, running=RunningStatement("spark", "t", 100)), "w1"),
+        (replace(waits, kind="release"), "w1"),
+    ):
+        assert not changed_record.waited_for(window)
 
 
 @pytest.mark.parametrize(
