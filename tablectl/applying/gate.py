@@ -126,6 +126,7 @@ class GateKeeper:
         """
         if gate.strictness > Gate.NO_SCHEMA.strictness:
             together.once(self._hooks.before)
+            self._hooks.share()
         if self._drained is Gate.OPEN:
             self._tighten_twice(together, Gate.NO_SCHEMA if gate is Gate.CLOSED else gate, statement, WindowStep.SHUT)
         elif gate is Gate.CLOSED:

@@ -18,16 +18,16 @@ from functools import cache, partial
 from itertools import chain
 
 from tablectl.applying.events import RunEvent
-from tablectl.applying.lease_wait import DeadStatements, LeaseWait
+from tablectl.applying.lease_wait import STATEMENT_LEFT, DeadStatements, LeaseWait
 from tablectl.applying.run_context import RunContext, StopTableError, TableJob, interrupted
 from tablectl.applying.scheduler import QueuedJob, Rules, Scheduler
 from tablectl.applying.shared_window import shares_window
 from tablectl.applying.waits import End, Later
-from tablectl.delta.names import parse_table
+from tablectl.delta.names import NameSyntaxError, parse_table
 from tablectl.leases.guards import APPLYING
 from tablectl.leases.lease import Lease
 from tablectl.leases.lease_records import tail
-from tablectl.model.errors import BrokenTableError, TablectlError, WindowError, of_table
+from tablectl.model.errors import BrokenTableError, MissingError, TablectlError, WindowError, of_table, one_line
 from tablectl.model.run_report import RunOutcome, TableRun
 from tablectl.model.safe_text import listed
 from tablectl.storage.records import RecordStore
@@ -37,6 +37,7 @@ UNFINISHED = "unfinished"
 """``TABLECTL_OUTCOME`` for the after-hook of a run that died."""
 _MOST_SHOWN = 10
 _LONGEST_SHOWN = 200
+_LOOK_EVERY = 1.0
 
 _log = logging.getLogger(__name__)
 
@@ -54,9 +55,46 @@ class HookStreams:
 _NO_STREAMS = HookStreams()
 
 
+@frozen
+class LeftElsewhere:
+    """Why jobs stay paused although nothing runs on the tables of this run."""
+
+    why: str
+    left: float = 0.0
+    """Seconds after which nothing of the statement runs, if its record stays the same; 0 if unknown."""
+
+
 def distinct(streams: Iterable[Iterable[str]]) -> tuple[str, ...]:
     """The names of the streams of several tables, each once."""
     return tuple(dict.fromkeys(chain.from_iterable(streams)))
+
+
+def statement_elsewhere(window: RunContext, names: Iterable[str]) -> LeftElsewhere | None:
+    """What may still commit on tables that shared the window of owed hooks and are not held by this run.
+
+    A record of a table names them. It has no authority, so their own records are read, and nothing is written there or
+    interrupted: the end of a statement is its commit, or its bound on our clock, as for a writer at a gate.
+    """
+    for name in names:
+        try:
+            table = parse_table(name)
+            place = table.parts[0] if table.is_path else window.where(table)
+            last = tail(window.records(place))
+        except MissingError:
+            continue  # a table that is gone takes no commit
+        except (TablectlError, NameSyntaxError) as error:
+            return LeftElsewhere(f"whether a statement still runs on {name} is unknown: {one_line(error)}")
+        if last is None or not last.statement_bound or last.running is None:
+            continue
+        now = window.clock.monotonic()
+        seen, since = window.records_seen.get(name, ("", now))
+        if seen != last.id:
+            since = now
+            window.records_seen[name] = last.id, now
+        left = since + last.statement_silence - now
+        if left > 0 and not window.has_committed(place, last.running.run, last.running.version):
+            return LeftElsewhere(f"a statement may still run on {name}, which shared the window", left)
+    return None
 
 
 class TableHooks:
@@ -107,8 +145,7 @@ class TableHooks:
         if self._begun or not (config.before or config.after):
             return
         owed = tuple(dict.fromkeys([*self._lease.record.owed, *map(shlex.join, config.after)]))
-        if owed != self._lease.record.owed:
-            self._lease.owe(owed)
+        self._owe(owed)
         self._begun = True
         for command in config.before:
             self._tell("hook before", f"before: {shlex.join(command)}")
@@ -121,6 +158,20 @@ class TableHooks:
                 message = f"the before-hook {shlex.join(command)} {failed}"
                 raise StopTableError(RunOutcome.HOOK_FAILED, message, "its output is above; no gate was closed for it")
 
+    def share(self) -> None:
+        """Write down the tables of the window on a table that pauses no jobs itself, because another one of them did:
+        an apply of this one alone must not resume them while a statement of another one may commit.
+        """
+        if self._window.config.before or self._window.config.after:
+            self._owe(self._lease.record.owed)
+
+    def _owe(self, owed: tuple[str, ...]) -> None:
+        record, together = self._lease.record, self._window.together
+        names = [each.name for each in together.tables] if together else []
+        shared = tuple(dict.fromkeys([*record.together, *names]))
+        if (owed, shared) != (record.owed, record.together):
+            self._lease.owe(owed, shared)
+
     def after(self, outcome: RunOutcome) -> None:
         """Run the owed after-hooks, whatever the outcome of the table, even if the lease has expired.
 
@@ -128,7 +179,7 @@ class TableHooks:
         if that is unknown because the store cannot be reached.
         """
         owed = self._lease.record.owed
-        if not owed:
+        if not (owed or self._lease.record.together):
             return
         try:
             next_holder = self._lease.successor()
@@ -144,14 +195,20 @@ class TableHooks:
 
     def _keep(self, owed: Sequence[str], why: str, successor: str) -> None:
         self.owed = tuple(owed)
-        self._note(f"{why}: {_few(owed)} is left to {successor}")
+        if owed:
+            self._note(f"{why}: {_few(owed)} is left to {successor}")
 
     def _run_owed(self, owed: Sequence[str], outcome: str) -> None:
-        if not owed:
+        shared = self._lease.record.together
+        if not (owed or shared):
             return
         together = self._window.together
         if any(each.running is not None for each in (self._lease, *(together.leases if together else ()))):
             self._keep(owed, "a statement may still run in the engine", "the next apply of this table")
+            return
+        elsewhere = statement_elsewhere(self._window, self._shared_with())
+        if elsewhere is not None:
+            self._keep(owed, elsewhere.why, "the next apply of this table")
             return
         known = {shlex.join(command): command for command in self._window.config.after}
         self._drop([text for text in owed if text not in known and text not in self._kept])
@@ -162,11 +219,17 @@ class TableHooks:
         ]
         self.owed = tuple(left)
         try:
-            if self.owed != tuple(owed):
-                self._lease.owe(self.owed)
+            if self.owed != tuple(owed) or (shared and not self.owed):
+                self._lease.owe(self.owed, shared if self.owed else ())
         except WindowError as error:
             # The lease record still says that the hooks are owed: the next apply runs them once more.
             _log.warning("what %s owes could not be written: %s", self._table, error.message)
+
+    def _shared_with(self) -> tuple[str, ...]:
+        """The tables of the window for which hooks are owed, without those that this run holds."""
+        together = self._window.together
+        held = {self._table, *(each.name for each in together.tables)} if together else {self._table}
+        return tuple(each for each in self._lease.record.together if each not in held)
 
     def _done(self, command: Sequence[str], outcome: str) -> bool:
         self._tell("hook after", f"after: {shlex.join(command)}")
@@ -288,6 +351,7 @@ class _Settlement:
         self._sharing = sharing
         self._group: Sequence[OwedHookTable] = ()
         self._left = ""
+        self._shared: tuple[str, ...] = ()
         self.leases = LeaseWait(job, from_dead=True)
         self._dead = DeadStatements(job, self.leases)
 
@@ -297,6 +361,10 @@ class _Settlement:
         """
         if not self.leases.held and not self._find():
             return None
+        elsewhere = None if self.leases.held else statement_elsewhere(self._job.window, self._shared)
+        if elsewhere is not None and elsewhere.left:
+            at = self._job.window.clock.monotonic() + min(_LOOK_EVERY, elsewhere.left)
+            return Later(at, STATEMENT_LEFT, f"a run before {self._left}: {elsewhere.why}", elsewhere.left)
         answer = self.leases.check(self._job.window.clock.monotonic())
         if isinstance(answer, Later):
             return replace(answer, words=f"a run before {self._left}: {answer.words}")
@@ -312,6 +380,8 @@ class _Settlement:
         last = tail(records(place.location))
         if last is None or not (last.owed or (last.statement_bound and not place.applied)):
             return False
+        known = {each.name for each in self._sharing()} | {place.name}
+        self._shared = tuple(each for each in last.together if each not in known) if last.owed else ()
         self._left = "owes its after-hooks" if last.owed else "left a statement that may still run"
         sharing = self._sharing()
         self._group = sharing if place in sharing else (place,)

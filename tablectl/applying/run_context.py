@@ -192,6 +192,8 @@ class RunContext:
     """Whether ``resolve`` answers for a table: its statements name it by its location."""
     sightings: defaultdict[str, Sightings] = field(default_factory=lambda: defaultdict(Sightings))
     """What the run has seen of the guards of each table, by ``table_key``."""
+    records_seen: dict[str, tuple[str, float]] = field(default_factory=dict)
+    """The id of the newest lease record of tables that this run does not hold, and when it was first seen, by name."""
     driver: str = ""
     """The name of the engine's driver; empty if the run has only one."""
     others: tuple[Engine, ...] = ()

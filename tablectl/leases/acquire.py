@@ -191,5 +191,6 @@ def _first(claim: Claim, last: LeaseRecord | None, clock: Clock, new_id: str) ->
         running=left.running if left else None,
         compared=last.compared if last else None,
         dead_guards=last.dead_guards if last else (),
+        together=last.together if last else (),
         silent=last.silent if last else (),
     )

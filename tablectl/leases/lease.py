@@ -257,13 +257,13 @@ class Lease:
             return None
         return last
 
-    def owe(self, hooks: tuple[str, ...]) -> None:
-        """Record the after-hooks that are owed from now on, before the before-hooks run. The next holder inherits
-        them.
+    def owe(self, hooks: tuple[str, ...], together: tuple[str, ...] = ()) -> None:
+        """Record the after-hooks that are owed from now on, before the before-hooks run, and the tables for whose
+        statements the jobs were paused. The next holder inherits them.
         """
         with self._alive():
             self._check_tail()
-            self._append("renew", owed=hooks)
+            self._append("renew", owed=hooks, together=together)
 
     def release(self) -> bool:
         """Release the lease, and open its gate unless a statement may still run. Returns whether the log says so; else

@@ -56,6 +56,8 @@ UNREADABLE = "unreadable"
 """The kind of the stand-in for a record that cannot be read."""
 
 _UNREADABLE_TTL = 60.0
+_MOST_TOGETHER, _MOST_NAMES = 100, 150_000
+"""How many names of tables a record holds, and their characters."""
 _LONGEST_SILENCE = 1_000_000.0
 """Seconds. A guard of the longest ttl, a day, is dead after 108,000."""
 _LONGEST_TEXT = 4_000
@@ -181,6 +183,8 @@ class LeaseRecord:
     """The newest version that was compared with the version before it and found equal."""
     dead_guards: tuple[str, ...] = ()
     """Ids of the guards that were taken for dead, newest last."""
+    together: tuple[str, ...] = ()
+    """The names of the tables that shared the window for which hooks are owed; empty if it was the table's own."""
     silent: tuple[SilentGuard, ...] = ()
     """The guards that showed no sign of life when writers were waited for last. A new holder counts on from there."""
     window: str = ""
@@ -200,6 +204,7 @@ class LeaseRecord:
             "compared": self.compared is None or 0 <= self.compared <= LARGEST_NUMBER,
             "dead_guards": len(self.dead_guards) <= MOST_DEAD_GUARDS and all(map(_GUARD.fullmatch, self.dead_guards)),
             "silent": len(self.silent) <= MOST_DEAD_GUARDS,
+            "together": len(self.together) <= _MOST_TOGETHER and sum(map(len, self.together)) <= _MOST_NAMES,
             "owed": sum(map(len, self.owed)) + len(self.owed) <= _MOST_OWED,
             "reason": len(self.reason) <= _LONGEST_TEXT,
         }
@@ -348,6 +353,7 @@ def parse_record(data: bytes) -> LeaseRecord:
         running=None if running is None else _running(_object(running, "running")),
         compared=None if compared is None else _int(body, "compared"),
         dead_guards=_texts(body, "dead_guards") if "dead_guards" in body else (),
+        together=_texts(body, "together") if "together" in body else (),
         silent=_silent(body["silent"]) if "silent" in body else (),
         window=_text(body, "window") if "window" in body else "",
     )
@@ -483,6 +489,7 @@ def _with_inheritance(store: RecordStore, record: LeaseRecord, before: list[int]
                 running=last.running,
                 compared=last.compared,
                 dead_guards=last.dead_guards,
+                together=last.together,
                 silent=last.silent,
             )
     return record

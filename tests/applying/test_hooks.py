@@ -290,7 +290,7 @@ def test_killed_right_before_what_is_owed_was_written_nothing_is(world: World) -
     hooks = Hooks(world)
     plan, lease = world.plan(isolation="Serializable"), world.lease()
 
-    def killed(hooks: tuple[str, ...]) -> None:
+    def killed(hooks: tuple[str, ...], together: tuple[str, ...] = ()) -> None:
         raise Kill
 
     lease.owe = killed  # type: ignore[method-assign]

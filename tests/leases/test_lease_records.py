@@ -82,6 +82,7 @@ def test_a_record_is_json_that_people_can_read() -> None:
         "running": None,
         "compared": None,
         "dead_guards": [],
+        "together": [],
         "silent": [],
         "window": "",
     }
@@ -143,6 +144,8 @@ def changed(**fields: object) -> bytes:
         ({"window": "x" * 201}, "window: "),
         ({"owner": "ann"}, "owner: it is not an object"),
         ({"dead_guards": ["../x"]}, "dead_guards: "),
+        ({"together": "lake.sales.orders"}, "together: it is not a list"),
+        ({"together": ["x" * 200_000]}, "together: "),
         ({"silent": {"0123abcd": 9}}, "silent: it is not a list"),
         ({"silent": ["0123abcd"]}, "silent: it is not an object"),
         ({"silent": [{"guard": "../x", "beat": 1, "seconds": 9}]}, "silent: "),
@@ -220,7 +223,7 @@ def test_a_field_that_a_later_version_adds_is_ignored() -> None:
 
 def test_a_record_of_a_version_without_format_numbers_is_read() -> None:
     body = json.loads(dump_record(record(1)))
-    for added in ("format", "running", "compared", "dead_guards", "silent", "window"):
+    for added in ("format", "running", "compared", "dead_guards", "together", "silent", "window"):
         del body[added]
     assert parse_record(json.dumps(body).encode()) == record(1)
 
