@@ -521,7 +521,10 @@ def _too_slow(copying: BesideCopy, taken: float) -> StopTableError:
 
 
 def _span(seconds: float) -> str:
-    return f"{seconds / 86_400:.1f} days" if seconds >= 86_400 else f"{seconds / HOUR:.1f} hours"
+    unit, name = next(
+        (each for each in ((86_400, "days"), (HOUR, "hours"), (60, "min")) if seconds >= each[0]), (1, "s")
+    )
+    return f"{seconds / unit:.1f} {name}"
 
 
 def _pace(copying: BesideCopy, done: int) -> None:

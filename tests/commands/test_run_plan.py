@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
@@ -17,6 +18,7 @@ from tablectl.commands.run_plan import Control, LogReader, run
 from tablectl.commands.selection import Selection
 from tablectl.delta.names import parse_table
 from tablectl.leases.clock import SystemClock
+from tablectl.log import recent_commits
 from tablectl.model.errors import EngineError, LiveError, PlanFileError
 from tablectl.model.plan import Phase, Plan
 from tablectl.model.run_report import RunOutcome
@@ -298,3 +300,18 @@ def test_the_log_reader_reads_at_a_version(tmp_path: Path) -> None:
     nowhere_to_be_found = pytest.raises(LiveError)
     with nowhere_to_be_found:
         LogReader().read(name, str(path), version=7)
+
+
+def test_copied_files_are_found_in_a_table_of_any_number_of_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recent_commits, "MOST_FILES", 1)
+    (tmp_path / "_delta_log").mkdir()
+    for name in ("d=1/a.parquet", "d=1/b.parquet", "d=2/c.parquet"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+        os.utime(tmp_path / name, (5, 7))
+    wanted = {"d=1/b.parquet", "d=2/gone.parquet"}
+    assert LogReader().modified(str(tmp_path), wanted) == {"d=1/b.parquet": 7.0}
+    with pytest.raises(LiveError):
+        LogReader().modified(str(tmp_path / "gone"), wanted)
