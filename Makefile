@@ -10,7 +10,7 @@ CASES := not slow
 ROUNDS := 10
 CHAOS = --rounds $(ROUNDS)
 
-.PHONY: demo says test size test-databricks-connect test-sql-endpoint coverage fuzz test-slow test-stores test-unity test-integrations test-in-an-hour test-versions check unit bench chaos probe-clients install java python clean lock dist docs
+.PHONY: demo says test size test-databricks-connect test-sql-endpoint coverage fuzz test-slow test-stores test-unity test-integrations test-in-an-hour test-versions check unit bench chaos probe-clients install java python clean lock dist docs sbom
 
 demo: says java install
 	rm -rf demo-lake
@@ -163,6 +163,10 @@ dist: install
 	$(BIN)/python -m hatchling build -d dist
 	@cd dist && sha256sum *
 
+# The software bill of materials of this version, from the locks, as CycloneDX: build/sbom.cdx.json.
+sbom: install
+	@$(BIN)/python -m tools.sbom build/sbom.cdx.json
+
 # Maintainers: rewrite the lock from pyproject.toml (needs uv).
 lock:
 	uv pip compile --quiet --universal --python-version 3.11 --extra spark --extra dev --generate-hashes \
@@ -176,6 +180,8 @@ lock:
 	  --no-emit-index-url --no-emit-find-links --no-header --no-annotate locks/docs.in -o locks/docs.lock
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	  --no-emit-index-url --no-emit-find-links --no-header --no-annotate locks/publish.in -o locks/publish.lock
+	uv pip compile --quiet --universal --python-version 3.11 --constraint requirements.lock --constraint locks/publish.lock --generate-hashes \
+	  --no-emit-index-url --no-emit-find-links --no-header --no-annotate locks/audit.in -o locks/audit.lock
 	for each in $(INTEGRATIONS); do \
 	  uv pip compile --quiet --universal --python-version 3.11 --no-strip-extras --generate-hashes \
 	    --no-emit-index-url --no-emit-find-links --no-header --no-annotate locks/integrations/$$each.in -o locks/integrations/$$each.lock; done

@@ -54,6 +54,24 @@ def test_nothing_is_uploaded_to_an_index_but_by_hand_and_after_a_review() -> Non
     assert publish["jobs"]["publish"]["environment"] == "pypi"
 
 
+def test_every_lock_is_looked_up_in_the_advisory_database() -> None:
+    job = yaml.safe_load((ROOT / ".github" / "workflows" / "advisories.yml").read_text(encoding="utf-8"))["jobs"][
+        "look-up"
+    ]
+    script = job["steps"][-1]["run"]
+    (globs,) = re.findall(r"for lock in (.*); do", script)
+    looked_up = {each for pattern in globs.split() for each in ROOT.glob(pattern)}
+    assert looked_up == {*ROOT.glob("*.lock"), *(ROOT / "locks").rglob("*.lock")}
+    assert "--require-hashes -r locks/audit.lock" in job["steps"][-2]["run"]
+
+
+def test_a_release_has_a_bill_of_materials() -> None:
+    publish = yaml.safe_load((ROOT / ".github" / "workflows" / "publish.yml").read_text(encoding="utf-8"))
+    steps = publish["jobs"]["publish"]["steps"]
+    assert "make dist sbom PYTHON=python" in [each.get("run") for each in steps]
+    assert any("build/sbom.cdx.json" in each.get("with", {}).get("path", "") for each in steps)
+
+
 @pytest.mark.skipif(shutil.which("actionlint") is None, reason="actionlint is not installed")
 def test_actionlint_finds_nothing_in_the_workflows() -> None:
     command = ["actionlint", "-shellcheck=", *(str(each.relative_to(ROOT)) for each in WORKFLOWS)]
