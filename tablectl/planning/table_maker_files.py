@@ -36,7 +36,7 @@ def java_text(text: str, *, key: bool = False) -> str:
     for place, char in enumerate(text):
         if char in _JAVA:
             escaped.append("\\" + _JAVA[char])
-        elif char == "\\" or (char == " " and place == 0) or (key and char.isprintable() and not _KEY.match(char)):
+        elif char == "\\" or (char in " =:" and place == 0) or (key and char.isprintable() and not _KEY.match(char)):
             escaped.append("\\" + char)
         elif char.isprintable():
             escaped.append(char)

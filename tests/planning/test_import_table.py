@@ -231,7 +231,7 @@ def test_every_name_is_read_back(name: TableName) -> None:
         assert [spec.name for spec in read(text).tables] == [name]
 
 
-UNUSABLE = "\0"
+UNUSABLE = "".join(map(chr, (*range(32), *range(127, 160), 0x2028, 0x2029)))
 
 
 def test_a_table_of_100_000_properties_gets_a_short_entry_that_says_what_is_missing(live: Live) -> None:

@@ -10,7 +10,7 @@ from tablectl.delta.names import NameSyntaxError, parse_column, parse_table, quo
 from tablectl.policies.variables import Variables, read_column, read_location, read_table, why_unusable
 
 NONE = Variables()
-TEXTS = st.text().filter(lambda text: "${" not in text)
+TEXTS = st.text(st.characters(exclude_categories=["Cc", "Cs", "Zl", "Zp"])).filter(lambda text: "${" not in text)
 """Texts without a variable. Hypothesis draws constants of the product, too, and ``${A}`` is one."""
 
 
