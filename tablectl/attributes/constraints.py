@@ -14,9 +14,10 @@ from dataclasses import replace
 from tablectl.attributes.base import NO_NEEDS, Attribute, ChangeTarget, Needs, PlannedOperation
 from tablectl.attributes.value_types import Declared, NamedValues, ValueType, no_column
 from tablectl.delta import keys
-from tablectl.delta.dialects import dialect_of
-from tablectl.delta.expressions import columns_in, equal, why_no_condition, why_refused
+from tablectl.delta.dialects import OPEN_SOURCE, dialect_of
+from tablectl.delta.expressions import columns_in, equal, sent_text, why_no_condition, why_not_stored, why_refused
 from tablectl.delta.names import NameSyntaxError, column_sql, column_text, parse_column
+from tablectl.delta.sql_tokens import stored_by_delta
 from tablectl.model.operations import (
     AddConstraint,
     DropConstraint,
@@ -24,6 +25,7 @@ from tablectl.model.operations import (
     Operation,
     SetNotNull,
     SetProperties,
+    UnsetProperties,
 )
 from tablectl.model.plan import Basis, Change, Reason, Value
 from tablectl.model.safe_text import is_cut
@@ -88,7 +90,7 @@ class Constraints(Attribute):
     def diff(self, declared: Declared, live: LiveTable) -> Iterable[Change]:
         items = declared.items() if isinstance(declared, Mapping) else ()
         for key, value in sorted(items):
-            found = _nullability(live, key) if value in _OF_COLUMNS else _expression(live, key) or NONE
+            found = _nullability(live, key) if value in _OF_COLUMNS else _expression(live, key, value or NONE) or NONE
             if not self.agrees(found, value, key):
                 replaced = NONE not in {found, value} and value not in _OF_COLUMNS
                 via = (NONE, NULLABLE, NOT_NULL) if replaced else ()
@@ -97,7 +99,7 @@ class Constraints(Attribute):
     def check(self, change: Change, live: LiveTable, target: ChangeTarget) -> Reason | None:
         """A column that is missing, or that is named like a CHECK constraint of the table."""
         if change.after not in _OF_COLUMNS:
-            return None if change.after == NONE else _missing_column(change, live)
+            return None if change.after == NONE else _not_stored(change, target) or _missing_column(change, live)
         column = live.schema.find(parse_column(change.key))
         if column is None:
             return replace(no_column(change.key, live.schema), condition="")
@@ -125,18 +127,14 @@ class Constraints(Attribute):
             return (PlannedOperation(change.id, allow, undo_note=stays, loses=True, id=f"nullable-{change.key}"),)
         steps = list[PlannedOperation]()
         if before not in WORDS:
-            drop = DropConstraint(change.key)
-            restored = None if is_cut(before) or why_refused(before) else AddConstraint(change.key, before)
+            steps += _removals(change, basis)
+            lost = is_cut(before) or why_refused(before) or any(why_not_stored(before))
+            restored = None if lost else AddConstraint(change.key, sent_text(before))
             note = "" if restored else f"the loss of the constraint {change.key}, whose text no statement repeats"
-            lost = restored is None
-            steps.append(
-                PlannedOperation(
-                    change.id, drop, undo=restored, undo_note=note, loses=lost, id=f"drop-constraint-{change.key}"
-                )
-            )
+            steps[-1] = replace(steps[-1], undo=restored, undo_note=note, loses=not restored)
         if after != NONE:
             note = "" if basis.protocol.protocol().has("checkConstraints") else "the protocol feature checkConstraints"
-            add = AddConstraint(change.key, after)
+            add = AddConstraint(change.key, sent_text(after))
             key = (f"{keys.CONSTRAINTS}{change.key.lower()}",) if steps else ()
             undo = DropConstraint(change.key)
             steps.append(
@@ -178,10 +176,20 @@ class Constraints(Attribute):
 
 
 def violated_by(change: Change) -> str:
-    """The SQL condition of the rows that violate what a change adds: false and NULL violate a CHECK constraint."""
+    """The SQL condition of the rows that violate what a change adds: false and NULL violate a CHECK constraint. It has
+    the text that will be stored.
+    """
     if change.after == NOT_NULL:
         return f"{column_sql(parse_column(change.key))} IS NULL"
-    return f"NOT coalesce(({change.after}), false)"
+    text = str(change.after)
+    stored = text if any(why_not_stored(text)) else stored_by_delta(sent_text(text))
+    return f"NOT coalesce(({stored}), false)"
+
+
+def _not_stored(change: Change, target: ChangeTarget) -> Reason | None:
+    """Databricks has another parser, of which nothing of this kind is known."""
+    wrong, hint = why_not_stored(str(change.after)) if target.dialect == OPEN_SOURCE.name else ("", "")
+    return Reason(reason=f"the expression {wrong}", fix=hint, condition="PARSE_SYNTAX_ERROR") if wrong else None
 
 
 def _missing_column(change: Change, live: LiveTable) -> Reason | None:
@@ -195,9 +203,31 @@ def _missing_column(change: Change, live: LiveTable) -> Reason | None:
     return None
 
 
-def _expression(live: LiveTable, name: str) -> str | None:
-    """The expression of a constraint. One whose text is a word of policies gets parentheses, which do not matter."""
-    text = live.property(f"{keys.CONSTRAINTS}{name}")
+def constraint_keys(properties: Mapping[str, str], name: str) -> tuple[str, ...]:
+    """The keys under which a table stores the CHECK constraints of a name, sorted. Delta enforces each of them, in any
+    letter case (``getCheckConstraints`` in ``Constraints.scala`` of Delta 4.4.0).
+    """
+    key = f"{keys.CONSTRAINTS}{name}".lower()
+    return tuple(sorted(each for each in properties if each.lower() == key))
+
+
+def _removals(change: Change, basis: Basis) -> Iterator[PlannedOperation]:
+    """``DROP CONSTRAINT`` finds a key in lower case only. ``UNSET TBLPROPERTIES`` takes any other, as it is stored."""
+    stored = constraint_keys(dict(basis.stored), change.key)
+    others = tuple(key for key in stored if key != key.lower())
+    if others:
+        yield PlannedOperation(change.id, UnsetProperties(others), id=f"unset-constraint-{change.key}")
+    if len(others) == len(stored) > 0:
+        return
+    yield PlannedOperation(change.id, DropConstraint(change.key), id=f"drop-constraint-{change.key}")
+
+
+def _expression(live: LiveTable, name: str, declared: str = NONE) -> str | None:
+    """The expression of a constraint. If keys of other letter case hold several, the first that is not the declared
+    one. One whose text is a word of policies gets parentheses, which do not matter.
+    """
+    texts = [live.properties[key] for key in constraint_keys(live.properties, name)]
+    text = next((each for each in texts if not equal(each, declared)), texts[0] if texts else None)
     return f"({text})" if text in WORDS else text
 
 

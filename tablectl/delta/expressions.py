@@ -3,15 +3,21 @@
 A text is split into the tokens of Spark's lexer. Whatever could end the clause around it, start a comment, name another
 table or run code is refused: a policy holds an expression over the columns of one row. What is left must be a condition
 in sqlglot's grammar of Databricks' SQL. sqlglot takes a moment to load, so only a policy with constraints loads it.
+
+Delta has a lexer of its own for ``ADD CONSTRAINT``, and stores its tokens with blanks between them. Where it cuts the
+text in other places than Spark, Spark reads something else in what is stored: of ``'O''Brien'`` Delta makes
+``'O' 'Brien'``, which is OBrien. Such a text is sent in a spelling that both read alike, and refused if there is none.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import pairwise, zip_longest
+from types import MappingProxyType
 from typing import Any
 
-from tablectl.delta.sql_tokens import SqlToken, sql_tokens
+from tablectl.delta.sql_tokens import SqlToken, sql_tokens, stored_by_delta
 
 LONGEST = 4_000
 """The maximum number of characters of an expression."""
@@ -60,10 +66,12 @@ _TO_ROWS = _words(
 
 def why_refused(text: str) -> str:
     """Why a policy does not take a text as an expression, as a clause; empty if it does."""
+    return f"has more than {LONGEST:,} characters" if len(text) > LONGEST else _why_unreadable(text)
+
+
+def _why_unreadable(text: str) -> str:
     if not text.strip():
         return "needs an expression"
-    if len(text) > LONGEST:
-        return f"has more than {LONGEST:,} characters"
     if not all(char.isprintable() or char in "\n\t" for char in text):
         return "has control characters"
     if "--" in text or "/*" in text:
@@ -153,10 +161,80 @@ def check_types(tokens: Sequence[Any], types: Sequence[Any], deepest: int) -> No
 
 
 def equal(one: str, other: str) -> bool:
-    """Whether two texts are the same expression but for white space, the letter case of words, and parentheses around
-    the whole. False for a text that is not taken: nothing is known about it.
+    """Whether two texts are the same expression but for white space, the letter case of words, the spelling of texts in
+    quotes, and parentheses around the whole. False for a text that is not taken: nothing is known about it.
     """
-    return one == other or (not why_refused(one) and not why_refused(other) and _canonical(one) == _canonical(other))
+    if one == other:
+        return True
+    # Delta's blanks between all tokens make a text about twice as long.
+    readable = all(len(each) <= 3 * LONGEST and not _why_unreadable(each) for each in (one, other))
+    return readable and _canonical(one) == _canonical(other)
+
+
+def sent_text(text: str) -> str:
+    """The same expression, with each text in quotes spelled so that Delta's lexer takes it as one token, as Spark's
+    does: without a doubled quote and without the prefix ``r``.
+    """
+    made, at = list[str](), 0
+    for token in sql_tokens(text):
+        if token.kind == "text" and stored_by_delta(token.text) != token.text:
+            made += [text[at : token.start], _one_token(token.text)]
+            at = token.end
+    return "".join((*made, text[at:]))
+
+
+def _one_token(literal: str) -> str:
+    if literal[0] in "rR":
+        quote, inner = literal[1], literal[2:-1].replace("\\", "\\\\")
+    else:
+        quote, inner = literal[0], literal[1:-1]
+        inner = re.sub(rf"(\\.)|{quote}{quote}", lambda found: found[1] or f"\\{quote}", inner, flags=re.DOTALL)
+    return f"{quote}{inner}{quote}"
+
+
+def why_not_stored(text: str) -> tuple[str, str]:
+    """Why open-source Delta's ``ADD CONSTRAINT`` does not store an expression that ``why_refused`` admits, as a clause,
+    and what to write instead; both empty if it does.
+    """
+    stored = stored_by_delta(sent_text(text))
+    declared, kept = (_of_spark(tuple(sql_tokens(each))) for each in (text, stored))
+    if declared == kept:
+        return "", ""
+    first = next((one for one, other in zip_longest(declared, kept) if one != other and one is not None), declared[-1])
+    hint = _INSTEAD.get(first[1]) or (_NUMBER if first[0] == "number" else "write it another way")
+    return f"has {first[1]}, which Delta's ALTER TABLE cuts in pieces: it would store {stored[:_SHOWN]}", hint
+
+
+_SHOWN = 80
+_INSTEAD = MappingProxyType(
+    {
+        "->": "write it without a lambda, for example `array_min(prices) > 0`; only a new table takes lambdas",
+        "=>": "pass the arguments by their place, without names",
+        "::": "write `CAST(… AS …)`",
+        "<<": "write `shiftleft(…, …)`",
+        ">>": "write `shiftright(…, …)`",
+        ">>>": "write `shiftrightunsigned(…, …)`",
+    }
+)
+_NUMBER = "write `CAST('…' AS FLOAT)`"
+
+
+def _of_spark(tokens: Sequence[SqlToken]) -> tuple[tuple[str, str], ...]:
+    """Kind and meaning of Spark's tokens. Two ``<`` or ``>`` without a blank between them are one mark, unless they end
+    types within each other.
+    """
+    made, types, end = list[tuple[str, str]](), 0, -1
+    for before, token in zip((None, *tokens), tokens, strict=False):
+        opens = token.text == "<" and before is not None and before.word in {"ARRAY", "MAP", "STRUCT"}
+        closes = token.text == ">" and types > 0
+        types += opens - closes
+        glued = token.start == end and made[-1][1] in {"<", ">", ">>"} and made[-1][1][0] == token.text
+        if glued and not opens and not closes:
+            made[-1] = ("mark", made[-1][1] + token.text)
+        else:
+            made.append((token.kind, token.value))
+        end = -1 if opens or closes else token.end
+    return tuple(made)
 
 
 def _unbalanced(tokens: Sequence[SqlToken]) -> str:
@@ -199,10 +277,15 @@ def _forbidden(tokens: Sequence[SqlToken]) -> str:
 
 
 def _canonical(text: str) -> tuple[str, ...]:
-    tokens = [each.text.lower() if each.kind == "word" else each.text for each in sql_tokens(text)]
+    tokens = [_meaning(each) for each in sql_tokens(text)]
     while len(tokens) > 2 and tokens[0] == "(" and _closes(tokens) == len(tokens) - 1:
         tokens = tokens[1:-1]
     return tuple("=" if each == "==" else "<>" if each == "!=" else each for each in tokens)
+
+
+def _meaning(token: SqlToken) -> str:
+    """A text in quotes is marked, so that it equals no other token."""
+    return f"'{token.value}" if token.kind == "text" else token.text.lower() if token.kind == "word" else token.text
 
 
 def _closes(tokens: list[str]) -> int:

@@ -1,4 +1,6 @@
-"""The tokens of Spark's SQL (``SqlBaseLexer.g4`` of Spark 4), for texts that tablectl reads itself."""
+"""The tokens of Spark's SQL (``SqlBaseLexer.g4`` of Spark 4), for texts that tablectl reads itself; and those of
+Delta's own parser, which cuts the same text in other places.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,7 @@ _TOKEN = re.compile(
     | (?P<open>/\*.*|(?!``)['"`].*)
     | (?P<number>(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?(?:[lLsSyYfFdD]|[bB][dD])?(?!\w))
     | (?P<word>\w+)
-    | (?P<mark><=>|<=|>=|<>|!=|==|\|\||->|[-+*/%<>=!&|^~.,()\[\]:;])
+    | (?P<mark><=>|<=|>=|<>|!=|==|\|\||->|=>|::|[-+*/%<>=!&|^~.,()\[\]:;])
     | (?P<other>``|\S)
     )""",
     re.VERBOSE | re.DOTALL,
@@ -66,11 +68,28 @@ class SqlToken:
         if self.text[0] in "rR":
             return self.text[2:-1]
         escape = _ESCAPES[self.text[0]]
-        return escape.sub(lambda found: _CONTROLS.get(found[1], found[1] or self.text[0]), self.text[1:-1])
+        return escape.sub(_unescaped, self.text[1:-1])
 
 
-_ESCAPES = MappingProxyType({quote: re.compile(rf"\\(.)|{quote}{quote}", re.DOTALL) for quote in "'\""})
+_ESCAPES = MappingProxyType(
+    {
+        quote: re.compile(
+            rf"\\u([0-9a-fA-F]{{4}})|\\U([0-9a-fA-F]{{8}})|\\([01][0-7]{{2}})|\\(.)|({quote}){quote}", re.DOTALL
+        )
+        for quote in "'\""
+    }
+)
+"""``SparkParserUtils.unescapeSQLString`` of Spark 4.2."""
 _CONTROLS = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "0": "\0", "Z": "\x1a", "%": "\\%", "_": "\\_"}
+_LAST_CHARACTER = 0x10FFFF
+
+
+def _unescaped(found: re.Match[str]) -> str:
+    short, long, octal, escaped, doubled = found.groups()
+    if escaped or doubled:
+        return _CONTROLS.get(escaped, escaped) if escaped else doubled
+    number = int(octal, 8) if octal else int(short or long, 16)
+    return chr(number) if number <= _LAST_CHARACTER else found[0]
 
 
 class SqlTextError(ValueError):
@@ -99,3 +118,35 @@ def any_tokens(text: str) -> Iterator[SqlToken]:
         if kind != "comment":
             yield SqlToken(kind, found[kind], line, start)
         at = found.end()
+
+
+_DELTA_HIDDEN = re.compile(r"(?:[ \r\n\t]+|--[^\r\n]*\r?\n?|/\*.*?\*/)+", re.DOTALL)
+_DELTA_TOKENS = tuple(
+    re.compile(pattern, re.DOTALL | re.ASCII | re.IGNORECASE)
+    for pattern in (
+        r"'(?:[^'\\]|\\.)*'",
+        r'"(?:[^"\\]|\\.)*"',
+        r"`(?:[^`]|``)*`",
+        r"[a-z0-9_]+",
+        r"[0-9]+e[+-]?[0-9]+(?:bd|d)?",
+        r"(?:[0-9]+\.[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]+)?(?:bd|d)?(?![a-z0-9_])",
+        r"<=>|<=|>=|<>|!=|!>|!<|==|\|\|",
+        r".",
+    )
+)
+"""The tokens of ``DeltaSqlBase.g4`` of Delta 4.4.0. As in Spark's lexer, the longest one counts."""
+
+
+def stored_by_delta(text: str) -> str:
+    """What Delta stores for the expression of an ``ADD CONSTRAINT``: the tokens of its own lexer with a blank between
+    them (``buildCheckConstraintText`` in ``DeltaSqlParser.scala`` of Delta 4.4.0).
+    """
+    tokens, at = list[str](), 0
+    while at < len(text):
+        if hidden := _DELTA_HIDDEN.match(text, at):
+            at = hidden.end()
+        else:
+            found = (pattern.match(text, at) for pattern in _DELTA_TOKENS)
+            tokens.append(max((each[0] for each in found if each), key=len))
+            at += len(tokens[-1])
+    return " ".join(tokens)

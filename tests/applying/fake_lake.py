@@ -10,8 +10,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tablectl.delta.names import TableName, parse_table
+from tablectl.delta.properties import other_spelling
 from tablectl.delta.protocol import READER_FEATURES, Client, Protocol
 from tablectl.delta.schema import Field, Schema
+from tablectl.delta.sql_tokens import stored_by_delta
 from tablectl.engine.interface import FollowedFile, FollowedTable, MaySend, always
 from tablectl.model.catalog_answers import CatalogEntry
 from tablectl.model.commit import Commit, WriteHistory
@@ -240,9 +242,10 @@ def features_of(sql: Sql) -> frozenset[str]:
 
 
 def changed_properties(sql: Sql, properties: Mapping[str, str]) -> dict[str, str]:
-    """The properties after a SET or UNSET."""
-    values = {key: value for key, value in sql.values if not key.startswith("delta.feature.")}
-    return {key: value for key, value in {**properties, **values}.items() if key not in sql.keys}
+    """The properties after a SET or UNSET, which read Delta's keys in any letter case."""
+    values = {other_spelling(key) or key: value for key, value in sql.values if not key.startswith("delta.feature.")}
+    gone = {other_spelling(key) or key for key in sql.keys}
+    return {key: value for key, value in {**properties, **values}.items() if key not in gone}
 
 
 # Tables
@@ -671,7 +674,12 @@ class FakeEngine:
                 raise EngineError(f"{self.violations} rows violate it", "", "DELTA_NEW_CHECK_CONSTRAINT_VIOLATION")
             assert key not in table.live.properties, "DELTA_CONSTRAINT_ALREADY_EXISTS"
             protocol = table.live.protocol.raised(frozenset({"checkConstraints"}))
-            self._commit(table, sql.verb, properties={**table.live.properties, key: sql.expression}, protocol=protocol)
+            self._commit(
+                table,
+                sql.verb,
+                properties={**table.live.properties, key: stored_by_delta(sql.expression)},
+                protocol=protocol,
+            )
         else:
             nullable = sql.verb == "DROP NOT NULL"
             schema = table.live.schema

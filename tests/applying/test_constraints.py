@@ -127,3 +127,17 @@ def test_a_drop_of_row_tracking_goes_on_from_where_it_was_killed(killed: int) ->
     assert made.run(plan).outcome is RunOutcome.APPLIED
     assert made.live().protocol.features == {"domainMetadata"}
     assert diff(Policy({"row_tracking": "dropped"}), made.live()) == ()
+
+
+@pytest.mark.parametrize("text", ["id <> 'O''Brien'", "id RLIKE r'^\\d+$'"])
+def test_a_text_in_quotes_that_delta_cuts_is_applied_once_and_is_our_own(text: str) -> None:
+    made = world()
+    declared = {"constraints": {"named": text}}
+    assert made.run(made.plan(**declared)).outcome is RunOutcome.APPLIED
+    assert diff(Policy(declared), made.live()) == ()
+
+
+def test_rows_are_counted_with_the_text_that_will_be_stored() -> None:
+    made = world(violations=1)
+    run = made.run(made.plan(constraints={"named": "id<>'O''Brien'"}))
+    assert "where NOT coalesce((id <> 'O\\'Brien'), false)" in run.hint
