@@ -15,7 +15,7 @@ from tablectl.delta import keys
 from tablectl.delta.databricks_runtimes import capability
 from tablectl.delta.dialects import dialect_of
 from tablectl.delta.protocol import FEATURES, PROTECTION, SUPPORT, TableFeature, find_feature, leaves, with_needed
-from tablectl.model.operations import DropConstraint, DropFeature, Operation, SetProperties
+from tablectl.model.operations import DropFeature, Operation, SetProperties
 from tablectl.model.operations.drop_feature import WIDENED
 from tablectl.model.plan import Basis, Change, Reason, Value
 from tablectl.model.table import LiveTable
@@ -186,9 +186,9 @@ def _against_drop(change: Change, live: LiveTable, target: ChangeTarget) -> Iter
         )
     yield from against_drop(name, live, target)
     if name == "checkConstraints":
-        going = {each.name.lower() for each in target.operations if isinstance(each, DropConstraint)}
-        named = (key[len(keys.CONSTRAINTS) :] for key in live.properties if key.lower().startswith(keys.CONSTRAINTS))
-        left = sorted(each for each in named if each.lower() not in going)
+        going = {key for each in target.operations for key, value in each.properties.items() if value is None}
+        stays = (key for key in live.properties if key.lower().startswith(keys.CONSTRAINTS) and key not in going)
+        left = sorted(key[len(keys.CONSTRAINTS) :] for key in stays)
         if left:
             yield Reason(
                 reason=f"the table has the CHECK constraint{'s' * (len(left) > 1)} {', '.join(left)}, and Delta drops "

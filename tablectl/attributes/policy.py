@@ -16,7 +16,7 @@ from typing import Any
 from tablectl.attributes.base import NO_NEEDS, Attribute, Needs
 from tablectl.attributes.clustering import Clustering
 from tablectl.attributes.column_mapping import ColumnMapping
-from tablectl.attributes.constraints import Constraints
+from tablectl.attributes.constraints import Constraints, constraint_keys
 from tablectl.attributes.data_skipping import DataSkipping
 from tablectl.attributes.deletion_vectors import DeletionVectors
 from tablectl.attributes.features import Features
@@ -30,7 +30,7 @@ from tablectl.attributes.row_tracking import RowTracking
 from tablectl.attributes.uniform import Uniform
 from tablectl.attributes.value_types import Declared, ValueType
 from tablectl.delta import keys
-from tablectl.delta.properties import canonical_key, find_known, known_keys, why_never_declared
+from tablectl.delta.properties import ALIASES, canonical_key, find_known, known_keys, other_spelling, why_never_declared
 from tablectl.delta.properties import why_refused as why_refused_by_delta
 from tablectl.delta.protocol import SWITCHES
 from tablectl.delta.schema import TYPE_CHANGES
@@ -214,7 +214,14 @@ def attribute(name: str) -> Attribute:
     return _BY_NAME[name]
 
 
-_STORED = OWNED.keys() | SWITCHES
+_STORED = OWNED.keys() | SWITCHES | ALIASES.keys()
+
+
+def _is_stored(key: str, properties: Mapping[str, str]) -> bool:
+    """Whether the basis of a table names a property."""
+    if key.lower().startswith(keys.CONSTRAINTS):
+        return constraint_keys(properties, key[len(keys.CONSTRAINTS) :]) != (key.lower(),)
+    return key.lower() in _STORED and not other_spelling(key)
 
 
 def basis_of(live: LiveTable, options: TableOptions = NO_OPTIONS, runtime: str = "") -> Basis:
@@ -233,7 +240,7 @@ def basis_of(live: LiveTable, options: TableOptions = NO_OPTIONS, runtime: str =
         files=live.files,
         bytes=live.bytes,
         nested=any(each.fields or each.within for each in live.schema.fields),
-        stored=tuple(sorted(pair for pair in live.properties.items() if pair[0].lower() in _STORED)),
+        stored=tuple(sorted(pair for pair in live.properties.items() if _is_stored(pair[0], live.properties))),
         widened=TYPE_CHANGES in live.schema.text,
         marks=live.marks,
         truncation=live.truncation.due if live.truncation else 0,

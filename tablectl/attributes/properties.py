@@ -9,7 +9,7 @@ from tablectl.attributes.deletion_vectors import BESIDE_MANIFEST
 from tablectl.attributes.value_types import Declared, ValueType
 from tablectl.delta import keys
 from tablectl.delta.properties import find_anywhere
-from tablectl.model.operations import Operation, SetProperties
+from tablectl.model.operations import Operation, SetProperties, UnsetProperties
 from tablectl.model.plan import Basis, Change, Reason, Value
 from tablectl.model.safe_text import cut
 from tablectl.model.table import LiveTable
@@ -60,6 +60,12 @@ class Properties(Attribute):
         if known and known.enables(change.after) and not basis.protocol.protocol().has(known.feature):
             note = f"the protocol feature {known.feature}"
         made, undo = set_or_unset(change.key, change.after), set_or_unset(change.key, change.before)
+        if (
+            change.key == keys.CHANGE_DATA_FEED
+            and change.after is None
+            and basis.stored_text(keys.OLD_CHANGE_DATA_FEED)
+        ):
+            made = UnsetProperties((keys.OLD_CHANGE_DATA_FEED, change.key))
         return (PlannedOperation(change.id, made, undo=undo, undo_note=note),)
 
     def planned(self, declared: Declared) -> Mapping[str, str | None]:

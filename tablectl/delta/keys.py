@@ -1,7 +1,9 @@
 """The keys of the table properties and metadata domains of Delta that several modules use, in Delta's spelling.
 
-Delta ignores the case of ``delta.*`` keys: compare them with ``LiveTable.property``, or in lower case. A key that only
-the catalogue of ``properties.py`` lists is spelled there.
+Engines look keys up exactly as they are spelled here (``DeltaConfig.fromMetaData`` in ``DeltaConfig.scala`` of Delta
+4.4.0): ``delta.appendonly`` in a log has no effect. Only ``SET`` and ``UNSET TBLPROPERTIES`` ignore their letter case,
+and mean this spelling (``validateConfigurations``, ``normalizeConfigKeys``). A key that only the catalogue of
+``properties.py`` lists is spelled there.
 """
 
 from __future__ import annotations
@@ -14,6 +16,8 @@ NOTHING_SET: Mapping[str, str] = MappingProxyType({})
 APPEND_ONLY = "delta.appendOnly"
 AUTO_COMPACT = "delta.autoOptimize.autoCompact"
 CHANGE_DATA_FEED = "delta.enableChangeDataFeed"
+OLD_CHANGE_DATA_FEED = "delta.enableChangeDataCapture"
+"""Delta reads it where the key above is not set (``alternateConfs`` in ``DeltaConfig.scala``)."""
 CHECKPOINT_POLICY = "delta.checkpointPolicy"
 CLUSTERING_COLUMNS = "clusteringColumns"
 """Not a property of the log: how Spark shows and takes clustering columns among the properties."""

@@ -28,9 +28,13 @@ _UNIT_MICROS = {
     "day": 86_400_000_000,
     "week": 604_800_000_000,
 }
-_FLAGS = re.ASCII | re.IGNORECASE
-_INTERVAL = re.compile(r"\s*(?:interval\s+)?((?:[+-]?\d{1,18}(?:\.\d{1,9})?\s+[a-z]+\s*)+)\Z", _FLAGS)
-_INTERVAL_PART = re.compile(r"([+-]?\d{1,18})(?:\.(\d{1,9}))?\s+([a-z]+)", _FLAGS)
+_SPACE = r"[ \t\n\x0b\f\r\x1c-\x1f]"
+_INTERVAL_PART = re.compile(
+    rf"{_SPACE}*([+-]?){_SPACE}*([0-9]*)(?:(\.)([0-9]{{0,9}}))?{_SPACE}+"
+    r"(year|month|week|day|hour|minute|second|millisecond|microsecond)s?"
+    rf"(?:{_SPACE}+|\Z)"
+)
+_LARGEST = 2**63 - 1
 
 
 def parse_boolean(text: str) -> bool:
@@ -45,22 +49,44 @@ def parse_boolean(text: str) -> bool:
 
 
 def parse_interval(text: str) -> int:
-    """Microseconds of a non-negative interval without months and years (``isValidIntervalConfigValue``)."""
-    match = _INTERVAL.match(text)
-    if match is None:
-        raise ValueError("needs an interval such as 'interval 7 days'")
-    total = 0
-    for number, fraction, unit in _INTERVAL_PART.findall(match.group(1)):
-        name = unit.lower().removesuffix("s")
-        if name in {"month", "year", "quarter"}:
-            raise ValueError("needs an interval in weeks or smaller: months and years have no fixed length")
-        if name not in _UNIT_MICROS or (fraction and name != "second"):
-            raise ValueError(f"needs an interval such as 'interval 7 days': {unit!r} is not a unit here")
-        micros = int(fraction.ljust(6, "0")[:6]) if fraction else 0
-        total += int(number) * _UNIT_MICROS[name] + (-micros if number.startswith("-") else micros)
-    if total < 0:
-        raise ValueError("needs an interval that is not negative")
+    """Microseconds of an interval as Delta stores one: not negative, and without months and years.
+
+    Raises ``ValueError`` where Delta 4.4.0 refuses to set the text (``parseCalendarInterval`` and
+    ``isValidIntervalConfigValue`` in ``DeltaConfig.scala``, ``IntervalUtils.stringToInterval`` of Spark 4.2).
+    """
+    needs = "needs an interval such as 'interval 7 days'"
+    low = text.strip("".join(map(chr, range(33)))).lower() if text.isascii() else ""
+    low = low.removeprefix("interval ")
+    months, days, micros, at = 0, 0, 0, 0
+    while at < len(low):
+        part = _INTERVAL_PART.match(low, at)
+        if part is None:
+            raise ValueError(needs)
+        sign, whole, point, fraction, unit = part.groups()
+        if not (whole or fraction) or (sign and not whole) or (point and unit != "second"):
+            raise ValueError(needs if unit == "second" or not point else f"{needs}: a {unit} has no fraction")
+        number = int(f"{sign}{whole or 0}")
+        if unit in _MONTHS:
+            months += number * _MONTHS[unit]
+        elif unit in {"day", "week"}:
+            days += number * (7 if unit == "week" else 1)
+        else:
+            fractional = int((fraction or "").ljust(6, "0")[:6])
+            micros += number * _UNIT_MICROS[unit] + (-fractional if sign == "-" else fractional)
+        if max(abs(number), abs(micros)) > _LARGEST or abs(days) >= 2**31 or abs(months) >= 2**31:
+            raise ValueError(f"{needs}, and not so long")
+        at = part.end()
+    if not low:
+        raise ValueError(needs)
+    if months:
+        raise ValueError("needs an interval in weeks or smaller: months and years have no fixed length")
+    total = days * _UNIT_MICROS["day"] + micros
+    if not 0 <= total <= _LARGEST:
+        raise ValueError("needs an interval that is not negative" if total < 0 else f"{needs}, and not so long")
     return total
+
+
+_MONTHS: Mapping[str, int] = MappingProxyType({"month": 1, "year": 12})
 
 
 _READ_BY_ALL = re.compile(rf"\s*interval\s+\+?[0-9]+\s+(?:{'|'.join(_UNIT_MICROS)})s?\s*")
@@ -246,8 +272,49 @@ _ANYWHERE: Mapping[str, PropertyType] = MappingProxyType(
 )
 """Of several entries of a key, that of the first dialect."""
 
-ALIASES: Mapping[str, str] = MappingProxyType({"delta.enablechangedatacapture": keys.CHANGE_DATA_FEED})
-"""Folded old names of keys → current names; Delta reads both."""
+ALIASES: Mapping[str, str] = MappingProxyType({keys.OLD_CHANGE_DATA_FEED.lower(): keys.CHANGE_DATA_FEED})
+"""Folded old names of keys → current names; Delta reads both, the current one first."""
+_SPELLINGS: Mapping[str, str] = MappingProxyType(
+    {
+        key.lower(): key
+        for key in (
+            *(known.key for known in _PROPERTIES),
+            *(
+                keys.COLUMN_MAPPING,
+                keys.DELETION_VECTORS,
+                keys.ISOLATION_LEVEL,
+                keys.ROW_TRACKING,
+                keys.UNIFORM_FORMATS,
+            ),
+            *(keys.MAX_COLUMN_ID, keys.MATERIALIZED_ROW_ID, keys.MATERIALIZED_ROW_VERSION, keys.ROW_TRACKING_SUSPENDED),
+            *(keys.PROTECTED_BEFORE, keys.TIMESTAMPS_SINCE_TIME, keys.TIMESTAMPS_SINCE_VERSION, keys.UNIFORM_ATOMIC),
+            *keys.ICEBERG_COMPATS,
+            keys.OLD_CHANGE_DATA_FEED,
+        )
+    }
+)
+
+
+def other_spelling(stored: str) -> str:
+    """The key that engines read, if a stored key is that one in another letter case and has no effect; else empty."""
+    read = _SPELLINGS.get(stored.lower(), stored)
+    return "" if read == stored else read
+
+
+def find_text(properties: Mapping[str, str], key: str) -> str | None:
+    """The text of a key as engines find it: exactly, then under its old name; ``None`` if they find none."""
+    found = properties.get(key)
+    return properties.get(keys.OLD_CHANGE_DATA_FEED) if found is None and key == keys.CHANGE_DATA_FEED else found
+
+
+def in_force(properties: Mapping[str, str]) -> dict[str, str]:
+    """The ``delta.*`` properties that engines read, by folded key."""
+    read = {
+        key: text for key, text in properties.items() if key.lower().startswith("delta.") and not other_spelling(key)
+    }
+    current = {ALIASES[key.lower()]: text for key, text in read.items() if key.lower() in ALIASES}
+    return {key.lower(): text for key, text in {**current, **read}.items()}
+
 
 _SWITCHES: Mapping[tuple[str, str], str] = MappingProxyType(
     {

@@ -9,6 +9,7 @@ from types import MappingProxyType
 from tablectl.conflicts.transactions import Level, Platform
 from tablectl.delta import keys
 from tablectl.delta.keys import NOTHING_SET
+from tablectl.delta.properties import other_spelling
 from tablectl.delta.protocol import Client, Protocol, supported_by
 from tablectl.model.commit import Commit
 from tablectl.model.operations import ClusterBy, Operation, Repartition, ReplacePartitions, SetProperties
@@ -192,13 +193,8 @@ def _properties_after(before: Mapping[str, str], changed: Mapping[str, str | Non
     """The properties after a change. ``None`` removes a key. A key that only adds a feature is not stored."""
     after = dict(before)
     for key, value in changed.items():
-        after = {name: text for name, text in after.items() if _compared(name) != _compared(key)}
+        read = other_spelling(key) or key
+        after.pop(read, None)
         if value is not None and not supported_by(key, value):
-            after[key] = value
+            after[read] = value
     return MappingProxyType(after)
-
-
-def _compared(key: str) -> str:
-    """A key in the form in which keys are compared. User keys are case-sensitive, Delta's are not."""
-    folded = key.lower()
-    return folded if folded.startswith("delta.") else key

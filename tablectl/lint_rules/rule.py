@@ -13,7 +13,7 @@ from tablectl.attributes.clustering import Clustering
 from tablectl.attributes.policy import Policy, planned_properties
 from tablectl.delta.databricks_runtimes import Runtime
 from tablectl.delta.names import ColumnPath, NameSyntaxError, parse_column
-from tablectl.delta.properties import find_anywhere
+from tablectl.delta.properties import find_anywhere, in_force
 from tablectl.model.commit import Commit
 from tablectl.model.plan import Change, Value
 from tablectl.model.table import LiveTable
@@ -170,10 +170,6 @@ class LintRule:
         return replace(self, check=check)
 
 
-def _is_delta(key: str) -> bool:
-    return key.lower().startswith("delta.")
-
-
 def table_subject(
     policy: Policy,
     live: LiveTable,
@@ -184,12 +180,11 @@ def table_subject(
     runtime: Runtime | None = None,
 ) -> LintedState:
     """A live table as a plan would leave it."""
-    properties: dict[str, str | None] = {key.lower(): value for key, value in live.properties.items() if _is_delta(key)}
     planned = {change.attribute: change.after for change in changes if not change.key}
     return LintedState(
         dialect=dialect,
         declared=policy,
-        properties={**properties, **planned_properties(policy)},
+        properties={**in_force(live.properties), **planned_properties(policy)},
         clustering=planned.get("clustering", Clustering().read(live, "")),
         partitioning=planned.get("partitioning", live.partition_columns or "none"),
         live=live,

@@ -13,9 +13,8 @@ from tablectl.attributes.predictive_optimization import why_maintained
 from tablectl.attributes.value_types import STATS_KEYS, has_statistics, names_statistics
 from tablectl.delta import keys
 from tablectl.delta.names import column_text
-from tablectl.delta.properties import DEFAULT_FILE_RETENTION, DEFAULT_LOG_RETENTION, written_text
+from tablectl.delta.properties import DEFAULT_FILE_RETENTION, DEFAULT_LOG_RETENTION
 from tablectl.lint_rules.rule import Found, LintedState, LintRule, Mend
-from tablectl.model.safe_text import cut
 
 _WEEK = 7 * 86_400_000_000
 _FORMATS = ((keys.iceberg_compat(1), "v1"), (keys.iceberg_compat(2), "v2"))
@@ -272,37 +271,6 @@ def log_short_for_streams(table: LintedState) -> Found:
     if streams and isinstance(log, int) and log < _WEEK:
         text = f"the log is kept {log_span(table)}; recent streams: {len(streams)}"
         yield text, "retention.log"
-
-
-def _written_again(table: LintedState) -> Mend:
-    stored = sorted(table.live.properties.items()) if table.live else ()
-    wrong = [(key, written_text(key, text)) for key, text in stored if written_text(key, text) != text]
-    parts = [(declaration_of(key).partition("."), text) for key, text in wrong]
-    return tuple((name, rest, text.removeprefix("interval ")) for (name, _, rest), text in parts if text and rest)
-
-
-@LintRule(
-    code="L022",
-    name="TextThatClientsIgnore",
-    severity="warning",
-    title="A stored value has a text that some clients ignore",
-    breaks="delta-rs, and Polars through it, works with its default: `60 days` of retention is 30 days for its "
-    "clean-up of the log, and `TRUE` lets it delete rows of an append-only table.",
-    why="Delta Spark reads intervals without the word `interval` and booleans in any letter case, and stores them "
-    "as typed. delta-rs reads only `interval`, one number and one unit in lower case, and `true` or `false`.",
-    fix="Declare the value in `retention` or `properties`: an apply writes the text that every client reads. Write "
-    "other keys yourself with ALTER TABLE … SET TBLPROPERTIES.",
-    source="delta-1.17",
-    harm="data or history at risk",
-    mend=_written_again,
-)
-def text_that_clients_ignore(table: LintedState) -> Found:
-    for key, stored in sorted(table.live.properties.items()) if table.live else ():
-        written = written_text(key, stored)
-        if written != stored:
-            text = f"delta-rs ignores the stored text of {key}, {cut(stored)}: it reads {written}"
-            about = declaration_of(key)
-            yield text if "." in about else f"{text}; no plan replaces it", about
 
 
 def log_kept(table: LintedState) -> object | None:

@@ -91,8 +91,7 @@ def _last_mark(live: LiveTable, history: History, features: frozenset[str]) -> i
 
 def _property(commit: ParsedCommit, wanted: str) -> str:
     """The value of a property in the metadata of a commit, in lower case; empty if it has none."""
-    properties = commit.metadata.properties if commit.metadata else {}
-    return next((value.lower() for key, value in properties.items() if key.lower() == wanted.lower()), "")
+    return (commit.metadata.properties.get(wanted) or "").lower() if commit.metadata else ""
 
 
 def _vectors(commit: ParsedCommit) -> bool:

@@ -313,7 +313,8 @@ class Basis:
     """
     stored: tuple[tuple[str, str], ...] = ()
     """The text of each property that is set and belongs to an attribute or uses a protocol feature. An undo restores
-    it.
+    it. Also the keys that a change has to remove by their exact text: old names, and CHECK constraints whose key
+    another client wrote in a letter case that no statement about constraints finds.
     """
     widened: bool = field(default=False, metadata=OMITTED)
     """Whether the schema says that a column's type was widened: files may have the narrower one."""
@@ -341,8 +342,8 @@ class Basis:
         return (self.stored_text(keys.DELETION_VECTORS) or "false").lower() == "true"
 
     def stored_text(self, key: str) -> str | None:
-        """The stored text of a property that belongs to an attribute; ``None`` if it is not set."""
-        return next((text for name, text in self.stored if name.lower() == key.lower()), None)
+        """The stored text of a property that belongs to an attribute, by its exact key; ``None`` if it is not set."""
+        return dict(self.stored).get(key)
 
     def client_list(self) -> tuple[Client, ...]:
         """The clients, in the form that the conflict rules take."""

@@ -7,6 +7,7 @@ from dataclasses import field, replace
 
 from tablectl.delta.keys import NOTHING_SET
 from tablectl.delta.names import ColumnPath, TableName
+from tablectl.delta.properties import find_text
 from tablectl.delta.protocol import Client, Protocol
 from tablectl.delta.schema import Schema
 from tablectl.model.catalog_answers import CatalogEntry
@@ -179,9 +180,5 @@ class LiveTable:
         return tuple(sorted({each.app_id for commit in self.history for each in commit.transactions}))
 
     def property(self, key: str) -> str | None:
-        """The value of a property; ``None`` if it is not set. ``delta.*`` keys ignore letter case, user keys do not."""
-        if key in self.properties:
-            return self.properties[key]
-        if not key.lower().startswith("delta."):
-            return None
-        return next((value for name, value in self.properties.items() if name.lower() == key.lower()), None)
+        """The value of a property as engines find it, by its exact key; ``None`` if they find none."""
+        return find_text(self.properties, key)

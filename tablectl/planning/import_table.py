@@ -9,7 +9,7 @@ from tablectl.attributes.policy import ATTRIBUTES, owner_of, why_refused
 from tablectl.attributes.properties import Properties
 from tablectl.attributes.value_types import ValueType
 from tablectl.delta.names import DEFAULT_CATALOG, NameSyntaxError
-from tablectl.delta.properties import WRITTEN, canonical_key, find_known
+from tablectl.delta.properties import WRITTEN, canonical_key, find_known, other_spelling
 from tablectl.model.plan import Value
 from tablectl.model.safe_text import LONGEST_VALUE, is_cut, value_text
 from tablectl.model.table import LiveTable
@@ -164,25 +164,26 @@ def _bounded(properties: Iterator[_Imported]) -> Iterator[_Imported]:
 def _properties(live: LiveTable, dialect: str) -> Iterator[_Imported]:
     declared: set[str] = set()
     for stored in sorted(live.properties, key=lambda key: (not key.lower().startswith("delta."), key)):
+        if read := other_spelling(stored):
+            yield f"{stored} is {read} in another letter case, which no engine reads"
+            continue
         if owner_of(stored):
             continue
         key = canonical_key(stored, dialect)
-        value = live.property(key)
+        value = live.property(key) or live.properties[stored]
         why = _why_not(stored, key, value, dialect)
         if why:
             yield why
-        elif key not in declared and value is not None:
+        elif key not in declared:
             declared.add(key)
             yield Properties.name, key, value
 
 
-def _why_not(stored: str, key: str, value: str | None, dialect: str) -> str:
+def _why_not(stored: str, key: str, value: str, dialect: str) -> str:
     """Why a property cannot be declared with its stored value; empty if it can."""
     refused = why_refused(stored, dialect)
     if refused:
         return refused[0]
-    if value is None:
-        return f"{stored} is an old name of {key}, under which policies would not find it"
     if is_cut(value):
         return f"{stored} has more than {LONGEST_VALUE:,} characters: copy its value by hand"
     if unusable := why_no_name(stored) or why_unusable(value):

@@ -54,6 +54,7 @@ _ESCAPED = {"n": "\n", "r": "\r", "t": "\t", "0": "\0", "Z": "\x1a"}
 
 class _Tokens:
     def __init__(self, sql: str) -> None:
+        self._sql = sql
         self._left = list(self._split(sql))
 
     @staticmethod
@@ -79,11 +80,11 @@ class _Tokens:
         return bool(self._left) and self._left[0][1] in texts
 
     def rest(self) -> str:
-        """What is left, without the parentheses around it."""
+        """What is left as it is written, without the parentheses around it."""
         left = [text for _, text in self._left]
         assert (left[0], left[-1]) == ("(", ")"), left
         self._left = []
-        return " ".join(left[1:-1])
+        return self._sql[self._sql.index("CHECK (") + len("CHECK (") : -1]
 
     def end(self) -> None:
         assert not self._left, f"unexpected {self._left}"

@@ -64,7 +64,7 @@ def test_a_key_of_an_attribute_is_refused_under_properties(key: str) -> None:
 
 @pytest.mark.parametrize("key", _STORED)
 def test_an_undo_knows_the_stored_text(key: str) -> None:
-    table = live(properties={key.upper(): "Some Text"})
+    table = live(properties={key: "Some Text"})
     assert basis_of(table).stored_text(key) == "Some Text"
 
 

@@ -65,7 +65,7 @@ def test_operations_leave_their_marks() -> None:
             Purge(),
         ]
     )
-    assert dict(after.properties) == {"Owner": "x", "delta.APPENDonly": "false", **VECTORS}
+    assert dict(after.properties) == {"Owner": "x", "delta.appendOnly": "false", **VECTORS}
     assert after.clustered
     assert after.protocol.has("deletionVectors")
     assert after.protocol.has("clustering")

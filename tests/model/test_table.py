@@ -134,11 +134,18 @@ def test_a_client_for_people(client: Client, text: str) -> None:
     assert client.text() == text
 
 
-def test_delta_keys_fold_their_case_and_user_keys_do_not() -> None:
-    table = live_table(properties={"Delta.AppendOnly": "true", "Owner": "ann"})
-    assert table.property("delta.appendOnly") == "true"
+def test_a_key_in_another_letter_case_is_not_the_key_that_engines_read() -> None:
+    table = live_table(properties={"delta.appendonly": "true", "Owner": "ann"})
+    assert table.property("delta.appendOnly") is None
     assert table.property("Owner") == "ann"
     assert table.property("owner") is None
+
+
+def test_an_old_name_counts_where_the_current_one_is_not_set() -> None:
+    old = {"delta.enableChangeDataCapture": "true"}
+    assert live_table(properties=old).property("delta.enableChangeDataFeed") == "true"
+    both = {**old, "delta.enableChangeDataFeed": "false"}
+    assert live_table(properties=both).property("delta.enableChangeDataFeed") == "false"
 
 
 @pytest.mark.parametrize(

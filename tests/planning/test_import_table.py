@@ -137,6 +137,15 @@ def test_of_two_values_that_exclude_each_other_one_is_left_out(live: Live) -> No
     )
 
 
+def test_a_key_that_no_engine_reads_is_named_and_not_declared(live: Live) -> None:
+    entry = policy_of_table(
+        live(properties={"delta.appendonly": "true", "delta.isolationlevel": "Serializable"}), "oss"
+    )
+    assert entry.declared == ()
+    text = imported(live(properties={"delta.appendonly": "true"}))
+    assert "delta.appendonly is delta.appendOnly in another letter case, which no engine reads" in text
+
+
 def test_a_text_that_some_client_ignores_is_left_to_the_reader(live: Live) -> None:
     entry = policy_of_table(live(properties={"delta.logRetentionDuration": "60 days"}), "oss")
     assert entry.declared == ()

@@ -13,6 +13,7 @@ from sqlglot import exp
 from tablectl.delta import keys
 from tablectl.delta.keys import CLUSTERING_DOMAIN
 from tablectl.delta.locations import canonical_location
+from tablectl.delta.properties import other_spelling
 from tablectl.delta.protocol import Protocol
 from tablectl.insight.conflict_context import ConflictContext
 from tablectl.insight.statements.command_actions import (
@@ -200,9 +201,7 @@ def _set(operation: SetProperties, basis: Basis, setting: ConflictContext) -> tu
 
 def _stored(key: str, value: str, setting: ConflictContext) -> bool:
     """Whether the table has a property with this value already."""
-    if not key.lower().startswith("delta."):
-        return setting.properties.get(key) == value
-    return any(name.lower() == key.lower() and known == value for name, known in setting.properties.items())
+    return setting.properties.get(other_spelling(key) or key) == value
 
 
 def _implied_by_versions(values: Iterable[tuple[str, str]], protocol: Protocol) -> frozenset[str]:
@@ -215,17 +214,10 @@ def _implied_by_versions(values: Iterable[tuple[str, str]], protocol: Protocol) 
 
 
 def _unset(operation: UnsetProperties, setting: ConflictContext) -> CommittedTransaction:
-    present = tuple(
-        name
-        for name in setting.properties
-        if any(name == key or (_is_delta(key) and name.lower() == key.lower()) for key in operation.keys)
-    )
+    read = {other_spelling(key) or key for key in operation.keys}
+    present = tuple(name for name in setting.properties if name in read)
     described = "comment" in operation.keys
     return settings_commit(Kind.UNSET_PROPERTIES, MetadataChange(removes=present, described=described))
-
-
-def _is_delta(key: str) -> bool:
-    return key.lower().startswith("delta.")
 
 
 def _upgrade(operation: UpgradeUniform, basis: Basis, setting: ConflictContext) -> tuple[CommittedTransaction, ...]:
@@ -299,8 +291,7 @@ def _vacuum(subject: StatementTable, setting: ConflictContext) -> Footprints:
 
 
 def _altered(action: Alter, setting: ConflictContext) -> Footprint:
-    """Properties that it removes are removed in the spelling of the table."""
-    present = tuple(name for name in setting.properties if name.lower() in action.change.removes)
+    present = tuple(name for name in setting.properties if name in action.change.removes)
     raises = action.kind is Kind.ADD_CONSTRAINT and not setting.protocol.has("checkConstraints")
     return replace(
         _settings(action.kind, replace(action.change, removes=present)),

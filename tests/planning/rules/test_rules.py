@@ -155,6 +155,18 @@ def test_rules_are_documented_in_the_order_of_their_codes() -> None:
             "L022",
             "delta-rs ignores the stored text of delta.columnMapping.mode, NAME: it reads name; no plan replaces it",
         ),
+        (
+            {"properties": {"delta.appendonly": "true"}},
+            {},
+            "L033",
+            "no engine reads delta.appendonly, true: delta.appendOnly is not set",
+        ),
+        (
+            {"properties": {"delta.isolationlevel": "Serializable", "delta.isolationLevel": "WriteSerializable"}},
+            {},
+            "L033",
+            "no engine reads delta.isolationlevel, Serializable: delta.isolationLevel is WriteSerializable",
+        ),
         ({}, {"properties": {_LOG: "interval 2 days"}}, "L005", "the log is kept 2 days, deleted files 1 week"),
         (
             {},
