@@ -8,14 +8,22 @@ rows in the way before it closes the gate.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from tablectl.attributes.base import NO_NEEDS, Attribute, ChangeTarget, Needs, PlannedOperation
 from tablectl.attributes.value_types import Declared, NamedValues, ValueType, no_column
 from tablectl.delta import keys
 from tablectl.delta.dialects import OPEN_SOURCE, dialect_of
-from tablectl.delta.expressions import columns_in, equal, sent_text, why_no_condition, why_not_stored, why_refused
+from tablectl.delta.expressions import (
+    columns_in,
+    equal,
+    foreign_functions,
+    sent_text,
+    why_no_condition,
+    why_not_stored,
+    why_refused,
+)
 from tablectl.delta.names import NameSyntaxError, column_sql, column_text, parse_column
 from tablectl.delta.sql_tokens import stored_by_delta
 from tablectl.model.operations import (
@@ -30,7 +38,7 @@ from tablectl.model.operations import (
 from tablectl.model.plan import Basis, Change, Reason, Value
 from tablectl.model.safe_text import is_cut
 from tablectl.model.table import LiveTable
-from tablectl.model.table_options import TableOptions
+from tablectl.model.table_options import FUNCTIONS, TableOptions
 
 NONE, NOT_NULL, NULLABLE = "none", "not null", "nullable"
 WORDS = (NONE, NOT_NULL, NULLABLE)
@@ -99,7 +107,9 @@ class Constraints(Attribute):
     def check(self, change: Change, live: LiveTable, target: ChangeTarget) -> Reason | None:
         """A column that is missing, or that is named like a CHECK constraint of the table."""
         if change.after not in _OF_COLUMNS:
-            return None if change.after == NONE else _not_stored(change, target) or _missing_column(change, live)
+            if change.after == NONE:
+                return None
+            return _foreign(change, target) or _not_stored(change, target) or _missing_column(change, live)
         column = live.schema.find(parse_column(change.key))
         if column is None:
             return replace(no_column(change.key, live.schema), condition="")
@@ -184,6 +194,19 @@ def violated_by(change: Change) -> str:
     text = str(change.after)
     stored = text if any(why_not_stored(text)) else stored_by_delta(sent_text(text))
     return f"NOT coalesce(({stored}), false)"
+
+
+def _foreign(change: Change, target: ChangeTarget) -> Reason | None:
+    called = () if FUNCTIONS in target.options.allow else foreign_functions(str(change.after))
+    return Reason(reason=f"the expression {calls(called)}", fix=WITHOUT_OTHERS) if called else None
+
+
+def calls(functions: Sequence[str]) -> str:
+    """That an expression calls functions which need a consent, as a clause."""
+    return f"calls {', '.join(functions)}: not a built-in function of Spark that depends on its arguments alone"
+
+
+WITHOUT_OTHERS = f"use built-in functions of Spark, or consent with `allow: [{FUNCTIONS}]`"
 
 
 def _not_stored(change: Change, target: ChangeTarget) -> Reason | None:

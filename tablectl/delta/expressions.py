@@ -13,11 +13,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import cache
+from importlib.resources import files
 from itertools import pairwise, zip_longest
 from types import MappingProxyType
 from typing import Any
 
 from tablectl.delta.sql_tokens import SqlToken, sql_tokens, stored_by_delta
+from tablectl.support.json_text import read_json
 
 LONGEST = 4_000
 """The maximum number of characters of an expression."""
@@ -104,6 +107,49 @@ def why_no_condition(text: str) -> str:
     if isinstance(found, exp.Literal | exp.Neg | exp.Add | exp.Sub | exp.Mul | exp.Div | exp.Mod | exp.DPipe):
         return "is a value, and not a condition, which is true or false"
     return ""
+
+
+_BEFORE_PARENTHESES = _words(
+    """
+    all any as case char character dec distinct div else end escape false from interval is null numeric some then
+    timestampadd timestampdiff true try_cast varchar
+    """
+)
+"""Words of the grammar that a parenthesis may follow, beside those that are functions, too (``SqlBaseParser.g4``)."""
+_WITHOUT_PARENTHESES = _words(
+    """
+    current_catalog current_database current_path current_schema current_time current_timezone localtimestamp
+    session_user
+    """
+)
+"""Functions that Spark calls without parentheses where no column has the name (``LiteralFunctionResolution``)."""
+
+
+@cache
+def _built_in() -> frozenset[str]:
+    """The functions that need no consent: ``tools/constraint_functions.py`` writes the file."""
+    data = read_json((files("tablectl.delta") / "constraint_functions.json").read_bytes())
+    assert isinstance(data, dict)
+    return frozenset(map(str, data["functions"]))
+
+
+def foreign_functions(text: str) -> tuple[str, ...]:
+    """The functions that an expression calls, in order, and that are not among the built-in functions of Spark whose
+    result depends on their arguments alone. Empty for a text that cannot be read.
+    """
+    found = list[str]()
+    try:
+        tokens = tuple(sql_tokens(text))
+    except ValueError:
+        return ()
+    for before, token, following in zip((None, *tokens), tokens, (*tokens[1:], None), strict=False):
+        name, part = token.identifier.lower(), before is not None and before.text == "."
+        called = bool(name) and following is not None and following.text == "("
+        known = name in _built_in() or (token.kind == "word" and name in _BEFORE_PARENTHESES)
+        bare = token.kind == "word" and not part and name in _WITHOUT_PARENTHESES
+        if bare or (called and (part or not known)):
+            found.append(token.text)
+    return tuple(dict.fromkeys(found))
 
 
 def columns_in(text: str) -> tuple[tuple[str, ...], ...]:

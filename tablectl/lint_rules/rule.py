@@ -66,6 +66,8 @@ class LintedState:
     """The Databricks Runtime of the engine; ``None`` if there is none, or if it is not stated."""
     truncates: bool = False
     """Whether the policy accepts the loss of history."""
+    allow: tuple[str, ...] = ()
+    """The consents of the policy."""
     lock: TableLock | None = None
     """The lock of the policy."""
     upkeep: UpkeepPolicy | None = None
@@ -87,6 +89,7 @@ class LintedState:
             client_versions=options.clients,
             runtime=runtime,
             truncates=options.truncate_history,
+            allow=options.allow,
         )
 
     @property

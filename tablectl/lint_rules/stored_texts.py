@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from types import MappingProxyType
 
+from tablectl.attributes.constraints import WORDS, calls
 from tablectl.attributes.policy import declaration_of
 from tablectl.delta import keys
+from tablectl.delta.expressions import foreign_functions
 from tablectl.delta.properties import (
     DEFAULT_FILE_RETENTION,
     DEFAULT_LOG_RETENTION,
@@ -16,6 +19,7 @@ from tablectl.delta.properties import (
 )
 from tablectl.lint_rules.rule import Found, LintedState, LintRule, Mend
 from tablectl.model.safe_text import cut
+from tablectl.model.table_options import FUNCTIONS
 
 
 def _written_again(table: LintedState) -> Mend:
@@ -58,6 +62,27 @@ def _loses(key: str, stored: str) -> bool:
     """Whether a client that ignores the text keeps less than it says: of a retention, one longer than its default."""
     default = _KEPT_BY_DEFAULT.get(key)
     return default is None or parse_interval(stored) > parse_interval(default)
+
+
+@LintRule(
+    code="L035",
+    name="ConstraintCallsOtherFunctions",
+    severity="error",
+    title="A constraint calls a function that is not built into Spark",
+    breaks="The plan is refused without `allow: [functions]`. Each write of each engine calls the function with the "
+    "rights of the writer: it may read a secret, send rows to a service, or answer each user differently.",
+    why="A constraint decides about one row by its columns. Functions such as `secret`, `http_request`, `ai_query`, "
+    "`current_catalog` and functions of your own depend on more than that.",
+    fix="Use the built-in functions of Spark, or declare `allow: [functions]`.",
+    source="FunctionRegistry.scala of Spark 4.2; `tablectl/delta/constraint_functions.json` lists what is taken",
+    seen=("validate",),
+)
+def constraint_calls_other_functions(table: LintedState) -> Found:
+    declared = table.declared.constraints
+    for name, text in sorted(declared.items()) if isinstance(declared, Mapping) else ():
+        called = foreign_functions(str(text)) if text not in WORDS and FUNCTIONS not in table.allow else ()
+        if called:
+            yield f"the expression of {name} {calls(called)}", f"constraints.{name}"
 
 
 def _under_the_right_key(table: LintedState) -> Mend:

@@ -49,7 +49,8 @@ _UNITS = ("b", "kb", "mb", "gb", "tb", "pb")
 
 Optimize = Literal["never", "incremental", "full"]
 
-Consent = Literal["lockout", "masked_rewrite", "partition_writers"]
+Consent = Literal["functions", "lockout", "masked_rewrite", "partition_writers"]
+FUNCTIONS: Consent = "functions"
 CONSENTS: tuple[Consent, ...] = get_args(Consent)
 """The permitted values of ``allow``."""
 
@@ -71,7 +72,8 @@ class TableOptions:
     allowed_features: tuple[str, ...] | None = None
     """The protocol features that a plan may add; ``None`` for all."""
     allow: tuple[Consent, ...] = ()
-    """Permitted permanent effects, sorted by name: ``lockout``, the protocol locks out every writer of the table;
+    """Permitted permanent effects, sorted by name: ``functions``, constraints call functions that are not built into
+    Spark or depend on more than their arguments; ``lockout``, the protocol locks out every writer of the table;
     ``masked_rewrite``, a rewrite on Databricks stores what the user of the apply sees, whatever policies for tags hide;
     ``partition_writers``, writers that name the partition columns fail after these change.
     """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tablectl.delta.expressions import columns_in, equal, why_no_condition, why_refused
+from tablectl.delta.expressions import columns_in, equal, foreign_functions, why_no_condition, why_refused
 
 
 @pytest.mark.parametrize(
@@ -138,3 +138,40 @@ def test_other_expressions_are_not(one: str, other: str) -> None:
 def test_a_long_hostile_text_is_refused_in_linear_time() -> None:
     assert why_refused("'" + "\\a" * 1_900) != ""
     assert why_refused("`" + "``" * 1_900) != ""
+
+
+@pytest.mark.parametrize(
+    ("text", "called"),
+    [
+        ("secret('a', 'b') = key", ("secret",)),
+        ("http_request(conn => 'c') IS NULL", ("http_request",)),
+        ("ai_query('m', s) = 'ok' AND ai_query('m', t) = 'ok'", ("ai_query",)),
+        ("lake.s.checked(amount)", ("checked",)),
+        ("my_function(amount)", ("my_function",)),
+        ("`read_files`('/x') IS NULL", ("`read_files`",)),
+        ("owner = session_user", ("session_user",)),
+        ("owner = SESSION_USER() OR c = current_catalog()", ("SESSION_USER", "current_catalog")),
+        ("remote_query('c') = 1 OR version() = '4'", ("remote_query", "version")),
+        ("IDENTIFIER('abs')(a) > 1", ("IDENTIFIER",)),
+        ("try_reflect('java.lang.System', 'exit') = 1", ("try_reflect",)),
+    ],
+)
+def test_functions_beside_the_built_in_ones_are_named(text: str, called: tuple[str, ...]) -> None:
+    assert foreign_functions(text) == called
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "length(s) IN (1, 2) AND (a) > 0 OR NOT (b) AND s LIKE ANY ('a', 'b') AND a BETWEEN (1) AND (2)",
+        "CAST(a AS DECIMAL(10, 2)) > 0 AND try_cast(s AS VARCHAR(3)) IS NOT NULL",
+        "CASE WHEN (a) THEN (b) ELSE (c) END",
+        "extract(year FROM day) > 2000 AND trim(BOTH 'x' FROM s) <> '' AND substring(s, 1, 2) = 'ab'",
+        "exists(tags, x -> x > 1) AND s RLIKE ('x') AND a IS DISTINCT FROM (b) AND a DIV (2) = 1",
+        "timestampdiff(MONTH, a, b) < 3 AND day > DATE '2020-01-01' + INTERVAL (1) DAY",
+        "`session_user` = 'x' AND t.localtimestamp IS NULL",
+        "named_struct('a', 1).a = 1 AND element_at(m, 'k') = 'v' AND to_date(s, 'yyyy') IS NOT NULL",
+    ],
+)
+def test_built_in_functions_and_words_of_the_grammar_need_no_consent(text: str) -> None:
+    assert foreign_functions(text) == ()
