@@ -17,7 +17,7 @@ import pyarrow as pa
 from tablectl.delta.protocol import Protocol
 from tablectl.log.checked_parquet import CheckedParquet, Spent, open_checked
 from tablectl.log.history import read_commit
-from tablectl.log.listing import Checkpoint
+from tablectl.log.listing import Checkpoint, GapError, parse_listing, segment
 from tablectl.log.parse_action import (
     DOMAINS,
     STATE_BYTES,
@@ -56,7 +56,23 @@ _STATE_BATCH = 1 << 13
 """Delta Spark writes the state before all files, so usually one small batch is enough. delta-rs writes it last."""
 _DAMAGE = (pa.ArrowException, OSError, ValueError, EOFError, LookupError, TypeError, ArithmeticError, MemoryError)
 """The errors that pyarrow and its values raise for a damaged file, found by flipping every bit of sample files."""
-_HINT = "the file is damaged: restore it from a copy, or delete it if every commit since version 0 is still there"
+
+
+def _damaged(log: TableLog, checkpoint: Checkpoint, name: str, reason: str) -> LiveError:
+    """The error of a damaged file, with what the log is without this checkpoint."""
+    try:
+        left = segment(parse_listing(each for each in log.names() if each not in checkpoint.files))
+    except (GapError, LiveError) as error:
+        hint = f"restore the file from a copy: without this checkpoint the log is not complete ({error})"
+    else:
+        base = "version 0" if left.checkpoint is None else f"the checkpoint of version {left.checkpoint.version}"
+        files = (
+            " and ".join(checkpoint.files)
+            if len(checkpoint.files) < 3
+            else f"{checkpoint.files[0]} and the other parts"
+        )
+        hint = f"the log is complete from {base} on without this checkpoint: move {files} out of the log"
+    return LiveError(f"{log.file(name)}: the checkpoint cannot be read: {reason}", hint)
 
 
 def read_checkpoint(
@@ -71,11 +87,9 @@ def read_checkpoint(
         if name.endswith(".json"):
             found = read_commit(log, name, checkpoint.version)
             if all(action.get("checkpointMetadata") is None for action in _json_actions(log, name)):
-                raise LiveError(
-                    f"{log.file(name)}: the checkpoint has no checkpointMetadata: it is not complete", _HINT
-                )
+                raise _damaged(log, checkpoint, name, "it has no checkpointMetadata, so it is not complete")
             return found.protocol, found.metadata, found.domains
-        with _parquet(log, name, spent) as file:
+        with _parquet(log, checkpoint, name, spent) as file:
             for column, value in _state_rows(file):
                 if column == "protocol":
                     protocol = parse_protocol(value)
@@ -103,12 +117,12 @@ def count_files(log: TableLog, checkpoint: Checkpoint, seen: set[tuple[str, str]
             inline = list(_files_in_json(log, name, checkpoint, seen))
             vectors = sum(bool(file.key[1]) for file in inline)
             total = total.plus(Counts(len(inline), sum(file.size for file in inline), vectors))
-            sidecars = _sidecars_in_json(log, name)
+            sidecars = _sidecars_in_json(log, checkpoint, name)
         else:
-            with _parquet(log, name) as file:
+            with _parquet(log, checkpoint, name) as file:
                 total = total.plus(_count(file, seen))
                 sidecars = _sidecars_in_parquet(file)
-        for counted in log.each(lambda sidecar: _count_sidecar(log, sidecar, seen), sidecars):
+        for counted in log.each(lambda sidecar: _count_sidecar(log, checkpoint, sidecar, seen), sidecars):
             total = total.plus(counted)
     return total
 
@@ -122,13 +136,13 @@ def checkpoint_files(
     for name in checkpoint.files:
         if name.endswith(".json"):
             yield from _files_in_json(log, name, checkpoint, seen, statistics=STATISTICS[0] in columns)
-            sidecars = _sidecars_in_json(log, name)
+            sidecars = _sidecars_in_json(log, checkpoint, name)
         else:
-            with _parquet(log, name) as file:
+            with _parquet(log, checkpoint, name) as file:
                 yield from _files(file, seen, columns)
                 sidecars = _sidecars_in_parquet(file)
         for sidecar in sidecars:
-            with _parquet(log, f"_sidecars/{sidecar}") as file:
+            with _parquet(log, checkpoint, f"_sidecars/{sidecar}") as file:
                 yield from _files(file, seen, columns)
 
 
@@ -152,11 +166,11 @@ def named_files(log: TableLog, checkpoint: Checkpoint) -> Iterator[tuple[str, st
             yield from (each.key for each in read_commit(log, name, checkpoint.version, with_files=True).files)
             sidecars = _sidecars_in_json(log, name)
         else:
-            with _parquet(log, name) as file:
+            with _parquet(log, checkpoint, name) as file:
                 yield from _named(file)
                 sidecars = _sidecars_in_parquet(file)
         for sidecar in sidecars:
-            with _parquet(log, f"_sidecars/{sidecar}") as file:
+            with _parquet(log, checkpoint, f"_sidecars/{sidecar}") as file:
                 yield from _named(file)
 
 
@@ -174,20 +188,20 @@ def _named(file: CheckedParquet) -> Iterator[tuple[str, str]]:
                 yield unquote(expect_text(row.get("path"), "path")), vector_id(vector) if known else ""
 
 
-def _count_sidecar(log: TableLog, name: str, seen: set[tuple[str, str]]) -> Counts:
-    with _parquet(log, f"_sidecars/{name}") as file:
+def _count_sidecar(log: TableLog, checkpoint: Checkpoint, name: str, seen: set[tuple[str, str]]) -> Counts:
+    with _parquet(log, checkpoint, f"_sidecars/{name}") as file:
         return _count(file, seen)
 
 
 @contextmanager
-def _parquet(log: TableLog, name: str, spent: Spent | None = None) -> Iterator[CheckedParquet]:
+def _parquet(log: TableLog, checkpoint: Checkpoint, name: str, spent: Spent | None = None) -> Iterator[CheckedParquet]:
     """Opens a Parquet file of the log. Any error in its content becomes a ``LiveError``."""
     try:
         with open_checked(log.open(name), spent or Spent(), prefetch=spent is None) as file:
             yield file
     except _DAMAGE as error:
         first = (str(error).splitlines() or [type(error).__name__])[0]
-        raise LiveError(f"{log.file(name)}: the checkpoint cannot be read: {first}", _HINT) from error
+        raise _damaged(log, checkpoint, name, first) from error
 
 
 def _state_rows(file: CheckedParquet) -> Iterator[tuple[str, Any]]:
@@ -299,12 +313,12 @@ def _files_in_json(
     return (file for file in files if file.added and file.key not in seen)
 
 
-def _sidecars_in_json(log: TableLog, name: str) -> list[str]:
+def _sidecars_in_json(log: TableLog, checkpoint: Checkpoint, name: str) -> list[str]:
     try:
         found = [action["sidecar"] for action in _json_actions(log, name) if action.get("sidecar") is not None]
         return list(dict.fromkeys(map(_sidecar_name, found)))
     except ValueError as error:
-        raise LiveError(f"{log.file(name)}: the checkpoint cannot be read: {error}", _HINT) from error
+        raise _damaged(log, checkpoint, name, str(error)) from error
 
 
 def _json_actions(log: TableLog, name: str) -> list[dict[str, Any]]:

@@ -80,13 +80,13 @@ def parse_listing(names: Iterable[str], *, whole: bool = False) -> LogFiles:
     """
     commits, checksums, staged = set[int](), set[int](), -1
     numbered = {".json": commits, ".crc": checksums}
-    checkpoints: dict[int, dict[int, dict[int, str]]] = {}
+    checkpoints: dict[int, dict[_Kind, dict[int, str]]] = {}
     for name in names:
         if (found := numbered.get(name[_DIGITS:])) is not None and name[:_DIGITS].isdecimal() and name.isascii():
             found.add(int(name[:_DIGITS]))
         elif match := _CLASSIC.fullmatch(name) or _V2.fullmatch(name):
-            part, parts = _part(match)
-            checkpoints.setdefault(int(match[1]), {}).setdefault(parts, {})[part] = name
+            kind, part = _kind_and_part(match)
+            checkpoints.setdefault(int(match[1]), {}).setdefault(kind, {})[part] = name
         elif match := _STAGED.fullmatch(name):
             staged = max(staged, int(match[1]))
     complete = (_complete(version, checkpoints[version]) for version in sorted(checkpoints))
@@ -99,15 +99,21 @@ def parse_listing(names: Iterable[str], *, whole: bool = False) -> LogFiles:
     )
 
 
-def _part(match: re.Match[str]) -> tuple[int, int]:
-    classic = match.re is _CLASSIC and match[2]
-    return (int(match[2]), int(match[3])) if classic else (1, 1)
+_Kind = tuple[int, int, str]
+"""A checkpoint in the order of ``CheckpointInstance`` (Delta 4.4.0, ``Checkpoints.scala``): one classic file, classic
+parts by their number, then a V2 file by its name."""
 
 
-def _complete(version: int, by_parts: dict[int, dict[int, str]]) -> Checkpoint | None:
-    """The complete set with the fewest parts; ``None`` if none is complete. Writers do not publish parts atomically."""
-    for parts in sorted(by_parts):
-        files = by_parts[parts]
+def _kind_and_part(match: re.Match[str]) -> tuple[_Kind, int]:
+    if match.re is _V2:
+        return (2, 1, match[0]), 1
+    return ((1, int(match[3]), ""), int(match[2])) if match[2] else ((0, 1, ""), 1)
+
+
+def _complete(version: int, kinds: dict[_Kind, dict[int, str]]) -> Checkpoint | None:
+    """The last complete one, which Delta reads. ``None`` if none is: writers do not publish parts atomically."""
+    for kind in sorted(kinds, reverse=True):
+        files, parts = kinds[kind], kind[1]
         if len(files) == parts and set(files) == set(range(1, parts + 1)):
             return Checkpoint(version, tuple(files[part] for part in sorted(files)))
     return None

@@ -26,7 +26,7 @@ from tablectl.model.safe_text import printable
 from tablectl.storage.table_log import FirstNames, TableLog, VanishedError
 
 _HINT = "_last_checkpoint"
-_GAP_HINT = "a complete log has every commit since its last checkpoint: restore the file from a copy"
+_GAP_HINT = "a log needs every commit since a checkpoint that is whole and not empty: restore the file from a copy"
 _log = logging.getLogger(__name__)
 _Result = TypeVar("_Result")
 

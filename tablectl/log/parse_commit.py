@@ -178,7 +178,8 @@ def parse_commit(
     statistics: bool = False,
     count: Callable[[bytes], None] = lambda _line: None,
 ) -> ParsedCommit:
-    """Parses a commit. Raises ``CommitSyntaxError`` for a line that is not an action, and for a file without any.
+    """Parses a commit. Raises ``CommitSyntaxError`` for a line that is not an action. A file without any line, which a
+    killed writer leaves, changes nothing, as for Delta.
 
     Lines of files are recognised by their start and are not parsed unless requested: a commit can contain 300,000 of
     them. A line that also contains a state action is parsed, so that a lost line end cannot hide the action.
@@ -196,8 +197,6 @@ def parse_commit(
         if not (line.startswith(_FILES) and len(line) <= _FILE_LINE):
             count(line)
         _take_line(gathered, number, line, with_files=with_files, statistics=statistics)
-    if not last:
-        raise CommitSyntaxError(1, "the commit is empty")
     if _is_file_line(last):
         _take_line(gathered, number, last, with_files=False)
     parsed = ParsedCommit(version, gathered)

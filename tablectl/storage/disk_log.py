@@ -19,7 +19,7 @@ from typing import TypeVar
 from tablectl.delta.names import LOG
 from tablectl.model.errors import LiveError, MissingError
 from tablectl.storage.read_budget import OversizeError, ReadBudget
-from tablectl.storage.table_log import DENIED, LINE_BYTES, STAGED, DataFile, FirstNames, VanishedError, is_data
+from tablectl.storage.table_log import DENIED, LINE_BYTES, STAGED, DataFile, FirstNames, VanishedError, counts, is_data
 from tablectl.support.files import TooLargeError, open_regular, read_regular
 
 _BUFFER = 1 << 16
@@ -74,7 +74,8 @@ class DiskLog:
             with os.scandir(self.file(folder)) as entries:
                 for entry in entries:
                     if entry.is_file():
-                        names.append(entry.name)
+                        if ".checkpoint." not in entry.name or counts(entry.name, _size(entry)):
+                            names.append(entry.name)
                     elif entry.is_dir():
                         folders.add(entry.name)
         except (FileNotFoundError, NotADirectoryError):
@@ -191,6 +192,14 @@ class DiskLog:
         return LiveError(
             f"{file}: cannot be read: {_reason(error)}", DENIED if isinstance(error, PermissionError) else ""
         )
+
+
+def _size(entry: os.DirEntry[str]) -> int:
+    """The size of a file; 0 for one that is gone since the directory was read."""
+    try:
+        return entry.stat().st_size
+    except FileNotFoundError:
+        return 0
 
 
 def _reason(error: Exception) -> str:

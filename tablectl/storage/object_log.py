@@ -19,7 +19,17 @@ from tablectl.delta.names import LOG
 from tablectl.model.errors import LiveError
 from tablectl.storage.failures import Failure, explain
 from tablectl.storage.read_budget import OversizeError, ReadBudget
-from tablectl.storage.table_log import DENIED, LINE_BYTES, PAGE, DataFile, FirstNames, RangeFile, VanishedError, is_data
+from tablectl.storage.table_log import (
+    DENIED,
+    LINE_BYTES,
+    PAGE,
+    DataFile,
+    FirstNames,
+    RangeFile,
+    VanishedError,
+    counts,
+    is_data,
+)
 from tablectl.support.files import size_text
 
 if TYPE_CHECKING:  # obstore has these types for checkers alone
@@ -85,12 +95,14 @@ class ObjectLog:
         if len(page) < PAGE:
             return FirstNames(tuple(names))
         # Directory buckets of S3 list in no order, so their page says nothing about the others.
-        return FirstNames(tuple(names), names[-1]) if names == sorted(names) else FirstNames((), "")
+        paths = [meta["path"] for meta in page]
+        last = paths[-1][len(self._root) + 1 :]
+        return FirstNames(tuple(names), last) if paths == sorted(paths) else FirstNames((), "")
 
     def _kept(self, listed: Iterable[ObjectMeta]) -> list[str]:
         """The names of listed files, whose sizes are kept."""
         skip = len(self._root) + 1
-        found = {meta["path"][skip:]: meta for meta in listed}
+        found = {name: meta for meta in listed if counts(name := meta["path"][skip:], meta["size"])}
         self._listed |= found
         return list(found)
 

@@ -85,6 +85,14 @@ class DataFile:
     """Seconds since the epoch, by the clock of the store."""
 
 
+def counts(name: str, size: int) -> bool:
+    """Whether a file in a listing of a log counts. A killed writer leaves empty checkpoints, and Delta leaves them out
+    of its listings (``SnapshotManagement.listFromFileSystemInternal`` and ``Checkpoints.findLastCompleteCheckpoint``,
+    Delta 4.4.0). An empty commit counts: it changes nothing.
+    """
+    return size > 0 or ".checkpoint." not in name
+
+
 def is_data(path: str) -> bool:
     """Whether a path below a table is that of a data file. Delta and Spark hide names that begin with _ or a dot; a
     partition folder such as ``_day=1`` is not hidden.
@@ -117,8 +125,8 @@ class TableLog(Protocol):
         ...
 
     def names(self, after: str = "") -> list[str]:
-        """The files that sort after ``after``, unordered. Files in subdirectories may be left out if they are not
-        commits.
+        """The files that sort after ``after``, unordered, without empty checkpoints (``counts``). Files in
+        subdirectories may be left out if they are not commits.
         """
         ...
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import obstore
@@ -14,6 +15,7 @@ import pytest
 
 from tablectl.model.errors import LiveError
 from tablectl.model.table import LiveTable
+from tests.builders import read_path
 from tests.log.checkpoint_files import (
     DOMAIN,
     FEATURES,
@@ -107,10 +109,74 @@ def test_state_lies_anywhere_among_the_files(put: Put, read: Read, place: int, *
 
 def test_what_is_not_a_checkpoint(put: Put, read: Read) -> None:
     put(5, [{"commitInfo": {}}])
-    for content in (b"", b"PAR1", b"PAR1" + b"x" * 50 + b"PAR1", parquet(STATE)[:-9], parquet(STATE)[9:], b"\0" * 999):
+    for content in (b"PAR1", b"PAR1" + b"x" * 50 + b"PAR1", parquet(STATE)[:-9], parquet(STATE)[9:], b"\0" * 999):
         put(checkpoint(5), content)
         with pytest.raises(LiveError, match=r"0{19}5\.checkpoint\.parquet"):
             read()
+
+
+@pytest.mark.parametrize("on_disk", [False, True])
+@pytest.mark.parametrize(
+    "empty",
+    [
+        [checkpoint(5)],
+        [checkpoint(5, 1, 2)],
+        [f"{5:020d}.checkpoint.{UUID}.parquet"],
+        [f"{5:020d}.checkpoint.{UUID}.json"],
+        [checkpoint(5), checkpoint(5, 1, 2), f"{5:020d}.checkpoint.{UUID}.parquet", "_last_checkpoint"],
+    ],
+)
+def test_an_empty_checkpoint_is_not_read(
+    put: Put, read: Read, store: Any, tmp_path: Path, empty: list[str], *, on_disk: bool
+) -> None:
+    """A killed writer leaves one. The checkpoint of version 3 and the commits since then have the state."""
+    put(checkpoint(3), parquet([*adds(6), *STATE]))
+    for version in (3, 4, 5, 6):
+        put(version, [{"commitInfo": {}}, *adds(1, 10 + version)])
+    put(checkpoint(5, 2, 2), parquet(adds(1)))
+    put("_last_checkpoint", {"version": 5})
+    for name in empty:
+        put(name, b"")
+    table = read(counts=True)
+    if on_disk:
+        for meta in (meta for page in obstore.list(store) for meta in page):
+            file = tmp_path / meta["path"]
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(bytes(obstore.get(store, meta["path"]).bytes()))
+        table = read_path(str(tmp_path / "lake/t"), counts=True)
+    assert (table.version, table.table_id, table.files) == (6, "one", 9)
+
+
+@pytest.mark.parametrize(
+    ("besides", "hint"),
+    [
+        ([checkpoint(2)], "from the checkpoint of version 2 on without this checkpoint: move 0000"),
+        ([], "restore the file from a copy: without this checkpoint the log is not complete (version 0 is missing"),
+    ],
+)
+def test_the_hint_about_a_damaged_checkpoint_says_what_the_log_is_without_it(
+    put: Put, read: Read, besides: list[str], hint: str
+) -> None:
+    put(checkpoint(5), b"PAR1")
+    for version in (2, 3, 4, 5, 6):
+        put(version, [{"commitInfo": {}}])
+    for name in besides:
+        put(name, parquet(STATE))
+    with pytest.raises(LiveError, match="the checkpoint cannot be read") as caught:
+        read()
+    assert hint in caught.value.hint
+
+
+def test_the_hint_about_a_damaged_checkpoint_knows_the_commits_since_version_0(put: Put, read: Read) -> None:
+    put(checkpoint(1), b"PAR1")
+    put(0, [{"commitInfo": {}}, *STATE])
+    put(1, [{"commitInfo": {}}])
+    put(2, [{"commitInfo": {}}])
+    put(f"{1:020d}.crc", b"")
+    assert read(counts=True, version=0).table_id == "one"
+    with pytest.raises(LiveError, match="cannot be read") as caught:
+        read()
+    assert "the log is complete from version 0 on" in caught.value.hint
 
 
 def test_other_columns_than_a_checkpoint_has(put: Put, read: Read) -> None:

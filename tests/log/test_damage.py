@@ -75,16 +75,18 @@ PARQUET = sorted((kind, name) for kind, files in LOGS.items() for name in files 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
 def test_truncations(kind: Callable[[Put], None]) -> None:
-    """A file of lines that is cut between two of them is a shorter one: nothing in the format tells."""
+    """A file of lines that is cut between two of them is a shorter one: nothing in the format tells. Of an empty
+    checkpoint nothing is read, as by Delta.
+    """
     files = files_of(kind)
     right = facts(read(files))
     for name, content in files.items():
         for cut in sorted({*range(0, len(content), max(len(content) // 40, 1)), len(content) - 1}):
-            if name.endswith(".json") and cut and b"\n" in content[cut - 1 : cut + 1]:
+            if name.endswith(".json") and (not cut or b"\n" in content[cut - 1 : cut + 1]):
                 continue
             result = read({**files, name: content[:cut]})
             if isinstance(result, LiveError):
-                assert name in result.message
+                assert name in result.message or (not cut and "no complete checkpoint" in result.message)
                 assert LOCATION in result.message
             else:
                 assert facts(result) == right, (name, cut)

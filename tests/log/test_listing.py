@@ -50,6 +50,21 @@ def test_parts_of_two_attempts_are_not_mixed() -> None:
     assert parse_listing([classic(3, 1, 2), classic(3, 2, 3), classic(3, 3, 3)]).checkpoints == ()
 
 
+def test_of_several_checkpoints_of_a_version_the_one_is_read_that_delta_reads() -> None:
+    """``CheckpointInstance`` (Delta 4.4.0): a classic file, classic parts by their number, V2 files by their names."""
+    two, three = [classic(3, part, 2) for part in (1, 2)], [classic(3, part, 3) for part in (1, 2, 3)]
+    v2 = [f"{3:020d}.checkpoint.{uuid}.parquet" for uuid in (UUID, "8" + UUID[1:])]
+    for besides, read in (
+        ([], [classic(3)]),
+        (two, two),
+        ([*two, *three], three),
+        ([*two, *three[1:]], two),
+        ([*three, v2[0]], v2[:1]),
+        ([*v2, *three], v2[1:]),
+    ):
+        assert parse_listing([*besides, classic(3)]).checkpoints == (Checkpoint(3, tuple(read)),)
+
+
 def test_newest_and_given_versions() -> None:
     files = parse_listing(names(*range(6), also=(classic(2), classic(4))))
     assert (segment(files).version, segment(files).base) == (5, 4)

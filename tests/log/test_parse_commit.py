@@ -209,8 +209,6 @@ def test_files_are_parsed_only_when_asked_for() -> None:
 @pytest.mark.parametrize(
     ("lines", "line"),
     [
-        ([], 1),
-        (["", "  "], 1),
         ([ADD, "{"], 2),
         ([ADD, '{"add":{"path":"x"'], 2),
         ([ADD, '{"add":{"path":"x"}}{"metaData":{"id":1}}'], 2),
@@ -241,6 +239,14 @@ def test_what_is_not_a_commit_names_its_line(lines: list[Any], line: int) -> Non
     with pytest.raises(CommitSyntaxError) as caught:
         parse(*lines)
     assert caught.value.line == line
+
+
+@pytest.mark.parametrize("lines", [[], [b""], [b"", b"  "]])
+def test_an_empty_commit_changes_nothing(lines: list[bytes]) -> None:
+    """A killed writer leaves one, and Delta Spark reads it."""
+    parsed = parse_commit(3, lines, with_files=True)
+    assert (parsed.protocol, parsed.metadata, parsed.domains, parsed.files) == (None, None, (), ())
+    assert (parsed.commit.operation, parsed.commit.changes_data, parsed.commit.changes_metadata) == ("", False, False)
 
 
 @pytest.mark.parametrize("raw", [b"\xff", b"\xed\xa0\x80", b"\\ud800", b"\\uDFFF"])

@@ -215,7 +215,7 @@ def test_history_reaches_behind_the_checkpoint_until_the_log_was_cleaned(
     put(0, [info(operation="CREATE TABLE"), PLAIN, metadata()])
     for version in range(1, 6):
         put(version, [info()])
-    put(f"{4:020d}.checkpoint.parquet", b"")
+    put(f"{4:020d}.checkpoint.parquet", b"not read")
     put("_last_checkpoint", {"version": 4})
     assert [each.version for each in read_commits(LOCATION, after=-1, options=options)] == [5, 4, 3, 2, 1, 0]
     obstore.delete(store, f"{LOG}/{1:020d}.json")
@@ -232,7 +232,7 @@ def test_the_look_back_crosses_the_last_checkpoint(put: Put, read: Read) -> None
     put(0, [info(engineInfo="delta-rs:py-1.6.6"), PLAIN, metadata()])
     for version in range(1, 31):
         put(version, [info(f"t{version}", engineInfo=SPARK if version > 12 else "Kernel-4.0.0/x"), PLAIN, metadata()])
-    put(f"{20:020d}.checkpoint.parquet", b"")
+    put(f"{20:020d}.checkpoint.parquet", b"not read")
     put("_last_checkpoint", {"version": 20})
     assert {client.engine for client in read(look_back=18).clients} == {"delta-spark"}
     assert {client.engine for client in read(look_back=19).clients} == {"delta-spark", "kernel"}

@@ -161,7 +161,7 @@ def test_what_the_log_does_not_list_is_not_believed(
     log(put, {}, 60)
     put(60, [info(timestamp=NOW), PLAIN, metadata()])
     written(cache)
-    put(f"{60:020d}.checkpoint.parquet", b"")
+    put(f"{60:020d}.checkpoint.parquet", b"not read")
     for version in range(30):
         obstore.delete(store, f"lake/t/_delta_log/{version:020d}.json")
     assert {commit.version for commit in written(cache).commits} == set(range(30, 61))
