@@ -24,7 +24,7 @@ from tablectl.applying.row_sums import RowSum, row_sums, unlike
 from tablectl.applying.run_context import RunContext, StopTableError, check_answers, check_table_id, interrupted
 from tablectl.applying.scheduler import HOUR, LIMIT
 from tablectl.applying.vacuum_age import doomed_before, is_vacuum, kept_for
-from tablectl.engine.interface import CopiesTables, FollowedTable, MaySend, TableCopy
+from tablectl.engine.interface import CopiesTables, Engine, FollowedTable, MaySend, TableCopy
 from tablectl.leases.clock import milliseconds
 from tablectl.leases.lease import Lease
 from tablectl.model.commit import Commit
@@ -70,17 +70,17 @@ def copies_beside(statement: Statement) -> bool:
     return statement.repartition is not None and statement.rewrite is not None and statement.rewrite.copies
 
 
-def check_copies(engine: object, plan: TablePlan) -> None:
+def check_copies(engine: Engine, plan: TablePlan) -> None:
     """Raise ``StopTableError`` if a plan needs a copy beside the table, and this run cannot make one."""
     needed = any(copies_beside(each) for each in plan.statements)
     if needed and not (isinstance(engine, CopiesTables) and engine.copies):
         message = "a copy beside the table is committed in the JVM of the driver, to which this engine has no access"
-        raise StopTableError(RunOutcome.REFUSED, message, _OTHER_WAY)
-
-
-_OTHER_WAY = (
-    "apply with a Spark of its own (no `remote`), or declare `rewrite: allowed` for a rewrite behind the closed gate"
-)
+        instead = ", or declare `rewrite: allowed` for a rewrite behind the closed gate" if engine.rewrites else ""
+        raise StopTableError(
+            RunOutcome.REFUSED,
+            message,
+            f"apply with a Spark of its own (no `remote`, `thrift` or `warehouse`){instead}",
+        )
 
 
 class OutdatedCopyError(Exception):

@@ -153,7 +153,7 @@ def check_overwrites(engine: Engine, table: TablePlan) -> None:
     """Raise ``StopTableError`` if a statement rewrites the table, and the engine cannot."""
     check_copies(engine, table)
     if not engine.rewrites and any(each.repartition is not None for each in table.statements):
-        error = no_overwrite(table.table)
+        error = no_overwrite(table.table, engine.dialect)
         raise StopTableError(RunOutcome.REFUSED, error.message, error.hint)
 
 

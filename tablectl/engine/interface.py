@@ -16,6 +16,9 @@ from tablectl.model.errors import EngineError, TablectlError
 from tablectl.model.store_options import NO_STORES
 from tablectl.support.frozen import frozen
 
+LOGIN = ("TABLECTL_THRIFT_USER", "TABLECTL_THRIFT_PASSWORD")
+"""The variables that hold the user and the password of a Thrift server."""
+
 SIMPLE_NAME = re.compile(r"[A-Za-z0-9_]+")
 """A name that matches only itself in ``like``. In other names some character may be a wildcard."""
 
@@ -321,14 +324,17 @@ class CopiesTables(Protocol):
         ...
 
 
-def no_overwrite(table: TableName) -> EngineError:
-    """Why an engine that takes only SQL does not rewrite a table, and what does."""
-    return EngineError(
-        f"a SQL endpoint cannot rewrite {table.text} under other partition columns: that takes a DataFrame",
-        "apply it through Spark, Spark Connect or databricks-connect; since Databricks Runtime 18.1, partitions can "
-        "become clustering columns (`partitioning: none` with `clustering`): "
-        f"ALTER TABLE {table.sql} REPLACE PARTITIONED BY WITH CLUSTER BY (…)",
-    )
+def no_overwrite(table: TableName, dialect: str) -> EngineError:
+    """Why an engine that takes only SQL does not rewrite a table, and what does where its dialect runs."""
+    hint = "apply it through Spark or Spark Connect"
+    if dialect_of(dialect).runtime:
+        hint = (
+            "apply it through Spark, Spark Connect or databricks-connect; since Databricks Runtime 18.1, partitions "
+            "can become clustering columns (`partitioning: none` with `clustering`): "
+            f"ALTER TABLE {table.sql} REPLACE PARTITIONED BY WITH CLUSTER BY (…)"
+        )
+    message = f"a SQL endpoint cannot rewrite {table.text} under other partition columns: that takes a DataFrame"
+    return EngineError(message, hint)
 
 
 def check_delta(engine: Engine) -> None:

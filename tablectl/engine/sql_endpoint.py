@@ -261,7 +261,7 @@ class SqlEndpoint(SqlCatalog):
         may_send: MaySend = always,
     ) -> None:
         """Refuse: SQL has no statement that rewrites a table from itself and keeps the metadata of its columns."""
-        raise no_overwrite(table)
+        raise no_overwrite(table, self.dialect)
 
     def interrupt(self, tag: str, address: str = "") -> bool | None:
         """As ``Engine.interrupt``."""

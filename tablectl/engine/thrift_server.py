@@ -9,12 +9,12 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
-from tablectl.engine.interface import EngineOptions, MaySend
+from tablectl.engine.interface import LOGIN, EngineOptions, MaySend
 from tablectl.engine.liveness import DriverPort, find_driver
 from tablectl.model.errors import EngineError
 
 INSTALL = "pip install impyla==0.24.0, the extra `thrift` (docs/install.md)"
-USER, PASSWORD = "TABLECTL_THRIFT_USER", "TABLECTL_THRIFT_PASSWORD"
+USER, PASSWORD = LOGIN
 LOGINS: Mapping[str, str] = {"plain": "PLAIN", "kerberos": "GSSAPI", "none": "NOSASL"}
 """The words of ``engine.thrift_login``, and impyla's for them. ``plain`` is SASL with a user and a password: the
 servers' own default, also for LDAP."""

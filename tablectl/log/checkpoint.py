@@ -164,7 +164,7 @@ def named_files(log: TableLog, checkpoint: Checkpoint) -> Iterator[tuple[str, st
     for name in checkpoint.files:
         if name.endswith(".json"):
             yield from (each.key for each in read_commit(log, name, checkpoint.version, with_files=True).files)
-            sidecars = _sidecars_in_json(log, name)
+            sidecars = _sidecars_in_json(log, checkpoint, name)
         else:
             with _parquet(log, checkpoint, name) as file:
                 yield from _named(file)

@@ -18,6 +18,7 @@ from typing import Any
 
 from tablectl.attributes.policy import SECRET_KEYS
 from tablectl.delta.names import is_environment
+from tablectl.engine.interface import LOGIN
 from tablectl.model.errors import DEBUG, InputError, Problem, UsageError
 from tablectl.policies.config import CONFIG, Config
 from tablectl.policies.field_types import (
@@ -201,7 +202,7 @@ def _unknown_variables(environ: Mapping[str, str], config: str) -> Iterator[Prob
     """Variables that set nothing, most likely by a typing error. A variable that the configuration names is the
     user's.
     """
-    known = [ENV, BASE, DEBUG, *(variable for variable, _ in environment_variables(CONFIG))]
+    known = [ENV, BASE, DEBUG, *LOGIN, *(variable for variable, _ in environment_variables(CONFIG))]
     for name in sorted(environ):
         unknown = name.startswith("TABLECTL_") and not name.startswith(_PREFIXES) and name not in {*known, *_OF_HOOKS}
         if unknown and environ[name] and name not in config:

@@ -299,6 +299,11 @@ def test_a_table_that_was_replaced_is_not_copied() -> None:
     assert stop.value.outcome is RunOutcome.STALE
 
 
+@dataclass
+class SqlAlone(FakeEngine):
+    rewrites: bool = False
+
+
 def test_an_engine_without_access_to_its_driver_refuses_a_copy_before_anything_is_done() -> None:
     world = World(options=TableOptions(rewrite="copy"))
     world.lake.add()
@@ -309,6 +314,9 @@ def test_an_engine_without_access_to_its_driver_refuses_a_copy_before_anything_i
     run = world.run(plan)
     assert (run.outcome, world.sent) == (RunOutcome.REFUSED, [])
     assert run.message.startswith("a copy beside the table is committed in the JVM of the driver")
+    assert run.hint.endswith("or declare `rewrite: allowed` for a rewrite behind the closed gate")
+    world.engine = SqlAlone
+    assert world.run(plan).hint == "apply with a Spark of its own (no `remote`, `thrift` or `warehouse`)"
     assert "rewrite: allowed" in run.hint
 
 

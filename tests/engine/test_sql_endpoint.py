@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from tablectl.engine.interface import EngineOptions
+from tablectl.delta.names import parse_table
+from tablectl.engine.interface import EngineOptions, no_overwrite
 from tablectl.engine.sql_endpoint import SqlEndpoint, open_endpoint
 from tablectl.model.errors import EngineError, WindowError
 from tablectl.model.stamp import Stamp
@@ -251,3 +252,9 @@ def test_a_thrift_server_is_reached_as_the_configuration_and_the_environment_say
     assert (given["host"], given["port"], given["timeout"]) == ("::1", 10000, 17.0)
     assert (given["auth_mechanism"], given["user"], given["password"]) == ("NOSASL", "ana", "secret")
     assert (given["use_ssl"], given["verify_cert"]) == (True, True)
+
+
+def test_a_refused_overwrite_names_what_the_dialect_of_the_engine_can_do() -> None:
+    table = parse_table("lake.s.t")
+    assert no_overwrite(table, "oss").hint == "apply it through Spark or Spark Connect"
+    assert "ALTER TABLE `lake`.`s`.`t` REPLACE PARTITIONED BY" in no_overwrite(table, "databricks").hint
