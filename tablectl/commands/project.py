@@ -26,7 +26,7 @@ from tablectl.model.table import LOOK_BACK, Depth, LiveTable
 from tablectl.planning.plan_file import check_environment
 from tablectl.policies.config import THRIFT, WAREHOUSE, Config, with_settings
 from tablectl.policies.declared_tables import Specs, TableSpec
-from tablectl.policies.effective_policy import called, is_word, parse_name, spec_for
+from tablectl.policies.effective_policy import AmbiguousNameError, called, is_word, parse_name, spec_for
 from tablectl.policies.own_rules import OwnRule, own_rules
 from tablectl.policies.read_config import BASE, ENV, FILE, check_merged, load_config
 from tablectl.policies.repository import (
@@ -310,12 +310,17 @@ class Project:
         return requested_tables(texts, self.catalog, self.variables) if texts else None
 
     def _asked(self, text: str) -> str:
-        """What a word alone means: a table that the policies name, or, without policies, a folder here."""
-        if not is_word(text):
+        """What a word alone means: a table that the policies name, otherwise a folder here."""
+        if not is_word(text) or not has_policies(self.config, self.directory):
             return text
-        if has_policies(self.config, self.directory):
+        try:
             return self.named(text).text
-        return f"./{text}" if Path(text).is_dir() else text
+        except AmbiguousNameError:
+            raise
+        except UsageError:
+            if Path(text).is_dir():
+                return f"./{text}"
+            raise
 
     def policies_of_plan(self, paths: Paths = None) -> Specs:
         """The policies to compare a plan with. Raises as ``policies``, and ``UsageError`` if there are none."""

@@ -7,10 +7,11 @@ matches directories with a ``_delta_log``, which are listed level by level.
 from __future__ import annotations
 
 import os
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
@@ -21,6 +22,7 @@ from tablectl.delta.names import LOG, NameSyntaxError, TableName, find_name, par
 from tablectl.engine.interface import SIMPLE_NAME, Catalog
 from tablectl.model.errors import BrokenTableError, EngineError, LiveError, TablectlError, of_table, one_table
 from tablectl.model.patterns import (
+    ANY_DEPTH,
     CatalogPattern,
     PathPattern,
     PatternIndex,
@@ -185,26 +187,63 @@ _LISTINGS = 16
 _MOST_TOLD = 10_000
 """The number of failures above which a directory that cannot be listed is a failure of one pattern only."""
 _DEFAULT = StoreOptions()
+_SEARCH_SECONDS = 600.0
+"""How long the folders of a place are searched."""
+_NAMED = 3
+"""The number of folders that were not entered which a message names."""
 _Steps = tuple[str, ...]
 _Answer = TypeVar("_Answer")
 
 
-def find_paths(patterns: Iterable[PathPattern], options: StoreOptions = _DEFAULT) -> PatternMatches:
+def find_paths(
+    patterns: Iterable[PathPattern],
+    options: StoreOptions = _DEFAULT,
+    *,
+    folders: int = MOST,
+    seconds: float = _SEARCH_SECONDS,
+    clock: Callable[[], float] = time.monotonic,
+) -> PatternMatches:
     """The tables that patterns match. A directory that cannot be listed is a failure of its patterns, and the others
     are still listed. Directories inside a table are not searched.
 
     Patterns of one base are searched together: each directory is listed once, and its names are found in an index.
+    A pattern of any depth enters at most so many ``folders``, for so many ``seconds`` of ``clock``. It fails if there
+    are more, and what it found until then counts.
     """
-    groups: dict[str, list[PathPattern]] = {}
+    groups: dict[tuple[str, bool], list[PathPattern]] = {}
     for pattern in patterns:
-        groups.setdefault(pattern.base, []).append(pattern)
+        groups.setdefault((pattern.base, pattern.is_deep), []).append(pattern)
     disk = _Disk()
     with Stores(options) as stores, ThreadPoolExecutor(_LISTINGS) as pool:
         buckets = _Buckets(stores)
-        return PatternMatches.all(
-            _Walk(tuple(group), disk, map).run() if is_local(base) else _Walk(tuple(group), buckets, pool.map).run()
-            for base, group in groups.items()
-        )
+
+        def walk(base: str, group: Sequence[PathPattern]) -> PatternMatches:
+            bound = _Bound(folders, clock() + seconds, clock)
+            if is_local(base):
+                return _Walk(tuple(group), disk, map, bound).run()
+            return _Walk(tuple(group), buckets, pool.map, bound).run()
+
+        return PatternMatches.all(walk(base, group) for (base, _), group in groups.items())
+
+
+@dataclass(slots=True)
+class _Bound:
+    """How far a search at any depth may go."""
+
+    folders: int
+    """How many more it may enter."""
+    until: float
+    clock: Callable[[], float]
+    late: list[str] = field(default_factory=list)
+    """The folders that it did not enter."""
+
+    def enters(self, location: str) -> bool:
+        """Counts a folder. Threads may call it together: a few more or less do not matter."""
+        if self.folders > 0 and self.clock() < self.until:
+            self.folders -= 1
+            return True
+        self.late.append(location)
+        return False
 
 
 @frozen
@@ -230,6 +269,10 @@ class _Disk:
         log = os.path.realpath(f"{path}/{LOG}")
         real, inside = log.removesuffix(f"/{LOG}"), f"{os.path.realpath(top)}/"
         return _Linked(real, real.removeprefix(inside) if real != log and real.startswith(inside) else "")
+
+    def is_link(self, location: str) -> bool:
+        """Whether a directory is a link to one."""
+        return os.path.islink(canonical_location(location))  # noqa: PTH114  # of a text, for each folder
 
     def begun(self, location: str) -> bool:
         """Whether a directory is a table. Raises ``LiveError`` if that may not be known."""
@@ -270,6 +313,10 @@ class _Buckets:
     def linked(self, _base: str, _location: str) -> _Linked | None:
         """Always ``None``: object stores have no links."""
         return None
+
+    def is_link(self, _location: str) -> bool:
+        """Always false, as above."""
+        return False
 
     def begun(self, location: str) -> bool:
         """Whether a prefix is a table."""
@@ -321,6 +368,9 @@ class _Walk:
     place: _Disk | _Buckets
     each: Callable[..., Iterable[Any]]
     """``map``, or a function that runs requests in parallel."""
+    bound: _Bound
+    known: dict[_Steps, bool] = field(default_factory=dict)
+    """Whether a directory is a table, if that was asked: each directory of an object store is asked once."""
 
     def run(self) -> PatternMatches:
         failures: list[tuple[str, TablectlError]] = []
@@ -328,11 +378,12 @@ class _Walk:
         begun = dict[_Steps, list[int]]()
         depth = 0
         while level:
-            ended = {steps: [each for each in places if self._length(each) == depth] for steps, places in level.items()}
+            ended = {steps: [each for each in places if self._ends(each, depth)] for steps, places in level.items()}
             for steps, is_table in self._ask(self._begun, {key: each for key, each in ended.items() if each}, failures):
                 begun |= {steps: ended[steps]} if is_table else {}
             level = self._narrow(self._next(level, depth, failures), failures)
             depth += 1
+        self._tell_late(failures)
         names = dict.fromkeys(self._tables(begun, failures))
         usable = {name for name, _ in names if of_table(name.parts[0], partial(_usable, name)) is True}
         for name, place in [(name, place) for name, place in names if name not in usable]:
@@ -343,19 +394,38 @@ class _Walk:
             tuple(failures),
         )
 
-    def _length(self, place: int) -> int:
-        return len(self.patterns[place].steps)
+    def _ends(self, place: int, depth: int) -> bool:
+        """Whether a pattern can match a table so many levels below the base."""
+        return depth > 0 if self.patterns[place].is_deep else len(self.patterns[place].steps) == depth
+
+    def _goes_on(self, place: int, depth: int) -> bool:
+        return self.patterns[place].is_deep or len(self.patterns[place].steps) > depth
+
+    def _glob(self, place: int, depth: int) -> str:
+        steps = self.patterns[place].steps
+        return "*" if steps == (ANY_DEPTH,) else steps[depth]
+
+    def _tell_late(self, failures: list[tuple[str, TablectlError]]) -> None:
+        late = sorted(self.bound.late)
+        if not late:
+            return
+        more = f" and {len(late) - _NAMED:,} more" if len(late) > _NAMED else ""
+        error = LiveError(
+            f"the search stopped before its end: not entered: {', '.join(late[:_NAMED])}{more}",
+            "name these folders, or write a pattern that leads to the tables, such as /lake/*/*",
+        )
+        failures += [(pattern.text, error) for pattern in self.patterns]
 
     def _next(self, level: _Level, depth: int, failures: list[tuple[str, TablectlError]]) -> _Level:
         """The directories one level below."""
-        going = {steps: [each for each in places if self._length(each) > depth] for steps, places in level.items()}
+        going = {steps: [each for each in places if self._goes_on(each, depth)] for steps, places in level.items()}
         going = {steps: places for steps, places in going.items() if places}
         known: dict[tuple[int, ...], _Globs] = {}
 
         def globs_of(places: list[int]) -> _Globs:
             key = tuple(places)
             if key not in known:
-                known[key] = _Globs.of((place, self.patterns[place].steps[depth]) for place in places)
+                known[key] = _Globs.of((place, self._glob(place, depth)) for place in places)
             return known[key]
 
         globs = {steps: globs_of(places) for steps, places in going.items()}
@@ -367,7 +437,7 @@ class _Walk:
 
     def _narrow(self, level: _Level, failures: list[tuple[str, TablectlError]]) -> _Level:
         """The level without the patterns that lead to too many directories."""
-        counts = Counter(place for places in level.values() for place in places)
+        counts = Counter(place for places in level.values() for place in places if not self.patterns[place].is_deep)
         wide = {place for place, count in counts.items() if count > MOST}
         if not wide:
             return level
@@ -401,7 +471,8 @@ class _Walk:
 
     def _below(self, globs: _Globs, steps: _Steps) -> dict[str, list[int]]:
         """The names below a directory, with the patterns that they match."""
-        if self._begun(steps):
+        deep = self.patterns[0].is_deep  # as all patterns of the walk are
+        if self._begun(steps) or (deep and not self._enters(steps)):
             return {}
         found = {name: list(places) for name, places in globs.literal.items()}
         if not globs.globs:
@@ -412,13 +483,30 @@ class _Walk:
             if steps:  # only here does a literal segment prove to be missing; a missing base is an error in the policy
                 return found
             raise
-        for name in names:
+        for name in sorted(names):
             if places := globs.matching(name):
                 found[name] = sorted([*found.get(name, ()), *places])
         return found
 
+    def _enters(self, steps: _Steps) -> bool:
+        """Whether a search at any depth goes into a directory. Raises ``LiveError`` for a link that leads out of the
+        base. One that stays below it leads where the search comes anyway, or back to where it is.
+        """
+        location = self._location(steps)
+        if steps and self.place.is_link(location):
+            leads_to = self.place.linked(self.patterns[0].base, location)
+            below = leads_to.below if leads_to else ""
+            if leads_to and not (below and self.patterns[0].takes(below.split("/"))):
+                raise LiveError(
+                    f"{location}: left out: it is a link to {leads_to.place}", "name the folder that it leads to"
+                )
+            return False
+        return self.bound.enters(location)
+
     def _begun(self, steps: _Steps) -> bool:
-        return self.place.begun(self._location(steps))
+        if steps not in self.known:
+            self.known[steps] = self.place.begun(self._location(steps))
+        return self.known[steps]
 
     def _tables(self, begun: _Level, failures: list[tuple[str, TablectlError]]) -> Iterator[tuple[TableName, int]]:
         """The tables in directories, with links resolved, each with one pattern that matches it.
@@ -433,8 +521,7 @@ class _Walk:
                 yield self.patterns[0].table(steps), begun[steps][0]
                 continue
             for place in begun[steps]:
-                globs = self.patterns[place].steps
-                if len(real) == len(globs) and all(map(step_matches, real, globs)):
+                if real and self.patterns[place].takes(real):
                     yield self.patterns[0].table(real), place
                     continue
                 error = LiveError(

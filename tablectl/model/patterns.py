@@ -24,6 +24,8 @@ from tablectl.delta.names import (
 from tablectl.support.frozen import frozen
 
 MAGIC = "*?["
+ANY_DEPTH = "**"
+"""The step of a pattern that stands for one directory or more, one below the other."""
 _TOKEN = re.compile(r"(?P<many>\*+)|(?P<one>\?)|\[(?P<not>!?)(?P<chars>[^\]]+)\]|(?P<literal>.)", re.DOTALL)
 _ROOT = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:(?://[^/]*)?/?|/")
 
@@ -127,7 +129,9 @@ def _folded_match(text: str, glob: str) -> bool:
 
 @frozen
 class PathPattern:
-    """Matches tables by location: directories below ``base``, one level for each glob in ``steps``."""
+    """Matches tables by location: directories below ``base``, one level for each glob in ``steps``. The only step of a
+    place on the command line is ``ANY_DEPTH``: directories of any depth. Policies cannot write it (``check_glob``).
+    """
 
     base: str
     """Literal and absolute, in the policy's spelling."""
@@ -162,15 +166,25 @@ class PathPattern:
         base = canonical_location(self.base).rstrip("/") + "/"
         if not name.is_path or not name.key.startswith(base):
             return False
-        steps = name.key.removeprefix(base).split("/")
+        return self.takes(name.key.removeprefix(base).split("/"))
+
+    def takes(self, steps: Sequence[str]) -> bool:
+        """Whether the pattern matches the directory that ``steps`` lead to from ``base``."""
+        if self.is_deep:
+            return all(step_matches(step, "*") for step in steps)
         return len(steps) == len(self.steps) and all(map(step_matches, steps, self.steps))
+
+    @property
+    def is_deep(self) -> bool:
+        """Whether it matches directories of any depth."""
+        return self.steps == (ANY_DEPTH,)
 
     def named(self, last: str) -> TableName | None:
         """As ``CatalogPattern.named``, also for the end of a path: its first steps can be those that end ``base``."""
         parts = last.split("/")
         head, steps = parts[: -len(self.steps)], parts[-len(self.steps) :]
         below = f"{self.base.rstrip('/')}/".endswith("/".join(("", *head, "")))
-        fits = below and len(steps) == len(self.steps) and all(map(step_matches, steps, self.steps))
+        fits = below and not self.is_deep and self.takes(steps)
         return self.table(tuple(steps)) if fits else None
 
     def table(self, steps: tuple[str, ...]) -> TableName:

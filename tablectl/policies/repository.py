@@ -18,9 +18,9 @@ from typing import TypeVar
 from tablectl.attributes.policy import MaskedKeys
 from tablectl.delta.dialects import DEFAULT_DIALECT
 from tablectl.delta.locations import canonical_location
-from tablectl.delta.names import DEFAULT_CATALOG, NameSyntaxError, TableName, join_parts
+from tablectl.delta.names import DEFAULT_CATALOG, NameSyntaxError, TableName, join_parts, parse_table, quote_name
 from tablectl.model.errors import InputError, Problem, UsageError
-from tablectl.model.patterns import MAGIC, PathPattern, make_path_pattern
+from tablectl.model.patterns import ANY_DEPTH, MAGIC, PathPattern, escape_glob, make_path_pattern
 from tablectl.policies.config import Config
 from tablectl.policies.declared_tables import Specs, resolve
 from tablectl.policies.merge_layers import Declarations, Layer, LayerKind
@@ -341,21 +341,34 @@ def declared_already(specs: Specs, besides: str) -> Mapping[str, SourceFile]:
     return places | {spec.name.key: spec.declared for spec in named}
 
 
-_BELOW = ("*", "*/*", "*/*/*")
-"""Where the tables of a place lie: directly in it, or in folders for schemas and layers."""
+def _place_of(text: str, catalog: str) -> str | None:
+    """The absolute location of a text that means a place. A relative folder that exists is one, unless its name reads
+    as that of a table: ``sales.orders``.
+    """
+    place = typed_place(text)
+    if place is not None or not os.path.isdir(text):  # noqa: PTH112  # a text, not a path yet
+        return place
+    try:
+        parse_table(text, catalog)
+    except NameSyntaxError:
+        return typed_place(f"./{text}")
+    return None
 
 
 def _targets(text: str, catalog: str, variables: Variables) -> tuple[Target, ...]:
-    """The table or the pattern of a text. A place can be a table itself, or hold tables."""
+    """The table or the pattern of a text. A place can be a table itself, or hold tables at any depth. A folder that
+    exists is a place, whatever its name.
+    """
     try:
-        place = typed_place(variables.expand(text) if text.startswith("${") else text)
+        place = _place_of(variables.expand(text) if text.startswith("${") else text, catalog)
         if place is None:
             return (read_table_key(text, variables, catalog),)
-        if any(char in place for char in MAGIC):
+        if any(char in place for char in MAGIC) and not os.path.isdir(place):  # noqa: PTH112  # a text, not a path yet
             return (make_path_pattern(place),)
+        (place,) = parse_table(f"delta.{quote_name(place)}").parts
         folder, _, name = place.rpartition("/")
-        alone = (PathPattern(folder, (name,)),) if folder.strip("/") and not folder.endswith(":/") else ()
-        return (*alone, *(make_path_pattern(f"{place.rstrip('/')}/{each}") for each in _BELOW))
+        alone = (PathPattern(folder, (escape_glob(name),)),) if folder.strip("/") and not folder.endswith(":/") else ()
+        return (*alone, PathPattern(place, (ANY_DEPTH,)))
     except NameSyntaxError as error:
         raise UsageError(
             str(error), "name tables as policies do: lake.sales.orders, 'lake.sales.*'; or a folder: /data/lake"

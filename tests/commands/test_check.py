@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from tablectl.commands import read_tables
+from tablectl.log.find_tables import find_paths
 from tests.commands.conftest import Cli, FakeSpark, Repository
 from tests.insight.advice.job_log import JobLog
 
@@ -168,3 +171,37 @@ def test_the_name_of_a_catalog_means_all_of_its_tables(cli: Cli, repo: Repositor
     }
     found = json.loads(cli("check", "spark_catalog", "--format", "json").out)["tables"]
     assert [each["table"] for each in found] == ["sales.orders", "web.clicks"]
+
+
+def test_a_table_deep_below_a_place_is_looked_at(cli: Cli, repo: Repository) -> None:
+    repo.table("prod/sales/fine")
+    repo.table("prod/emea/sales/ops/orders", properties=HOUR)
+    ran = cli("check", repo.lake)
+    assert "deleted files are kept 1 hour only (L006)" in ran.out
+    assert "2 tables" in ran.out
+    assert cli("status", repo.lake).out.count("orders") == 1
+    assert cli("advise", repo.lake).code == 0
+
+
+def test_a_search_that_stopped_says_where_and_fails(
+    cli: Cli, repo: Repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("a/orders", "b/orders", "c/d/e/f/orders"):
+        repo.table(name)
+    monkeypatch.setattr(read_tables, "find_paths", partial(find_paths, folders=3))
+    for command in ("check", "status", "advise", "import"):
+        ran = cli(command, repo.lake)
+        assert ran.code == 1
+        assert f"the search stopped before its end: not entered: {repo.lake}/c" in ran.flat + " ".join(ran.err.split())
+
+
+def test_a_folder_is_a_place_in_a_repository_too(cli: Cli, repo: Repository) -> None:
+    """A word that the policies have for a table is that table."""
+    repo.table("orders", properties=HOUR)
+    Path("lake").symlink_to(repo.lake)
+    Path("orders").mkdir()
+    Path("my-lake").symlink_to(repo.lake)
+    repo.policies({"orders": "{}"})
+    for place in ("lake", "my-lake", "lake/orders", "orders"):
+        assert "(L006)" in cli("check", place).out, place
+    assert 'no policy names a table "nothing"' in cli("check", "nothing").err

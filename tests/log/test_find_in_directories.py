@@ -6,16 +6,19 @@ import os
 from collections.abc import Callable
 from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import Any
 
 import obstore
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from obstore.store import MemoryStore
 
 from tablectl.log import find_tables
 from tablectl.log.find_tables import PatternMatches, find_paths
 from tablectl.model import patterns as patterns_module
 from tablectl.model.errors import LiveError
-from tablectl.model.patterns import PathPattern, make_path_pattern
+from tablectl.model.patterns import ANY_DEPTH, PathPattern, make_path_pattern
 from tablectl.storage.object_stores import StoreOptions
 from tests.s3 import S3Server
 from tests.unreadable import unreadable
@@ -322,3 +325,98 @@ def test_directories_that_cannot_be_listed_do_not_multiply_failures(monkeypatch:
     failures = find_paths(patterns).failures
     assert {name for name, _ in failures} == {each.text for each in patterns}
     assert len(failures) < 12_000
+
+
+# At any depth, as a place on the command line is searched
+
+
+def below(root: str) -> PathPattern:
+    return PathPattern(root, (ANY_DEPTH,))
+
+
+def deep(lake: Lake, **bounds: Any) -> tuple[list[str], list[str]]:
+    """The tables below the lake, and what failed."""
+    found = find_paths([below(lake.root)], lake.options, **bounds)
+    return sorted(name.parts[0].removeprefix(f"{lake.root}/") for name in found.tables), [
+        error.message.replace(lake.root, "LAKE") for _, error in found.failures
+    ]
+
+
+def test_tables_of_any_depth_are_found_and_no_table_is_entered(lake: Lake) -> None:
+    deepest = "/".join("abcdefghijklmnopqrstuvwxyz")
+    lake.add("orders", "prod/sales/orders", "prod/emea/sales/orders_deep", deepest, "a[x]/b?*/t")
+    lake.add("orders/day=1/inner", "_hidden/t", "prod/.tmp/t")
+    lake.add_file("prod/plain/year=2026/part-0.parquet")
+    assert deep(lake) == (
+        sorted(["orders", "prod/sales/orders", "prod/emea/sales/orders_deep", deepest, "a[x]/b?*/t"]),
+        [],
+    )
+
+
+FOLDERS = st.lists(st.sampled_from(["a", "b", "c[1]", "d*", "_h", ".tmp", "x=1"]), min_size=1, max_size=7)
+
+
+@given(tables=st.lists(FOLDERS, max_size=12), others=st.lists(FOLDERS, max_size=5))
+@settings(max_examples=150, deadline=None)
+def test_any_tree_is_searched_to_its_end(tables: list[list[str]], others: list[list[str]]) -> None:
+    """Expected: the tables in no table and in no hidden folder, by the paths alone."""
+    store = MemoryStore()
+    for steps in tables:
+        obstore.put(store, "/".join(("lake", *steps, "_delta_log", f"{0:020d}.json")), b"")
+    for steps in others:
+        obstore.put(store, "/".join(("lake", *steps, "part-0.parquet")), b"")
+    all_tables = {tuple(steps) for steps in tables}
+    visible = {each for each in all_tables if not any(step[0] in "_." for step in each)}
+    expected = {each for each in visible if not any(each[:end] in all_tables for end in range(1, len(each)))}
+    found = find_paths([below("memory:///lake")], StoreOptions(memory=store))
+    assert {name.parts[0] for name in found.tables} == {"memory:///lake/" + "/".join(each) for each in expected}
+    assert found.failures == ()
+
+
+def test_a_search_that_stops_names_what_it_did_not_enter(tmp_path: Path) -> None:
+    for table in ("a/t", "b/t", "c/deep/t", "d/deep/t", "e/t", "f"):
+        (tmp_path / table / "_delta_log").mkdir(parents=True)
+
+    def search(folders: int) -> tuple[list[str], list[str]]:
+        found = find_paths([below(str(tmp_path))], folders=folders)
+        return paths_of(found, tmp_path), [error.message.replace(str(tmp_path), "LAKE") for _, error in found.failures]
+
+    stopped = "the search stopped before its end: not entered: "
+    assert search(3) == (["a/t", "b/t", "f"], [f"{stopped}LAKE/c, LAKE/d, LAKE/e"])
+    assert search(1) == (["f"], [f"{stopped}LAKE/a, LAKE/b, LAKE/c and 2 more"])
+    assert search(8) == (["a/t", "b/t", "c/deep/t", "d/deep/t", "e/t", "f"], [])
+
+
+def test_a_search_ends_when_its_time_is_over(lake: Lake) -> None:
+    lake.add("a/t", "b/t")
+    times = iter([0.0, 1.0, 9.0, 11.0])
+    found = find_paths(
+        [below(lake.root)], StoreOptions(memory=lake.options.memory), seconds=10, clock=lambda: next(times)
+    )
+    assert len(found.tables) == 1
+    assert [error.message[:35] for _, error in found.failures] == ["the search stopped before its end: "]
+
+
+def test_a_search_follows_no_link_in_a_circle_and_says_where_one_leads_out(tmp_path: Path) -> None:
+    lake = linked_lake(tmp_path)
+    (lake / "teams/a/up").symlink_to(lake / "teams")
+    (lake / "teams/a/itself").symlink_to(lake / "teams/a/itself")
+    (lake / "teams/other").symlink_to(lake / "teams/b")
+    found = find_paths([below(str(lake))])
+    assert paths_of(found, lake) == ["finance/ledger", "teams/a/orders", "teams/b/returns"]
+    assert found.failures == ()
+    found = find_paths([below(f"{lake}/finance")])
+    (lake / "finance/out").symlink_to(lake / "teams")
+    found = find_paths([below(f"{lake}/finance")])
+    assert paths_of(found, lake) == ["finance/ledger"]
+    ((_, error),) = found.failures
+    assert error.message == f"{lake}/finance/out: left out: it is a link to {lake}/teams"
+
+
+def test_a_search_in_a_store_asks_a_table_once_and_another_folder_twice(s3: S3Server, bucket: str) -> None:
+    for table in ("lake/a/t1", "lake/a/t2", "lake/b/c/t3"):
+        s3.put(bucket, f"{table}/_delta_log/0.json", b"")
+    with s3.faulty() as faults:
+        found = find_paths([below(f"{bucket}/lake")])
+    assert len(found.tables) == 3
+    assert len(faults.seen) == 3 + 2 * 4
