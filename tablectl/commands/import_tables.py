@@ -18,7 +18,7 @@ from tablectl.delta.locations import canonical_location
 from tablectl.delta.names import NameSyntaxError
 from tablectl.documents.style import plural
 from tablectl.log.reader import Reading
-from tablectl.model.errors import ExitCode, TablectlError, UsageError
+from tablectl.model.errors import ExitCode, InputError, TablectlError, UsageError, one_line
 from tablectl.model.plan import TableFailure
 from tablectl.planning.dbt_findings import dbt_entry
 from tablectl.planning.diff import depth_for
@@ -114,7 +114,7 @@ def import_command(options: ImportCommandOptions, out: Output) -> ExitCode:
     known = declared_already(project.any_policies(asked=asked), besides)
     with project, out.progress() as on_read:
         found = import_policies(project, asked, known, on_read)
-    _tell(found, out)
+    tell(found, out)
     if options.format is ReportFormat.JSON:
         out.json_result(_json(found))
     if options.out is not None and found.text:
@@ -151,7 +151,8 @@ def import_policies(
 ) -> Imported:
     """Policies for the tables in ``asked``, except for those in ``known`` (see ``declared_already``).
 
-    Reads no history. Failures as in ``make_plan``. Raises ``InputError`` if no file can hold the policies together.
+    Reads no history. Failures as in ``make_plan``; the text names them in comments. A table whose policy cannot be read
+    back is a failure of its own. Raises ``InputError`` if no file can hold the policies together.
     """
     located = locate_tables(project, asked, Selection())
     skipped, fresh = list[tuple[str, SourceFile]](), list[tuple[TableSpec, str]]()
@@ -169,17 +170,40 @@ def import_policies(
             failures.append(made)
         else:
             entries.append(made)
-    text = write_policies(entries) if entries else ""
-    if text:
-        Repository({}, project.variables, project.config).read({"the imported policies": text})
+    entries = _readable(project, entries, failures)
+    without = [f"{each.name}: {each.message}" for each in sorted_failures(failures)]
     return Imported(
-        text=text,
+        text=write_policies(entries, without=without) if entries else "",
         tables=tuple(sorted(entry.key for entry in entries)),
         left_out={entry.key: entry.left_out for entry in entries if entry.left_out},
         skipped=tuple(skipped),
         failures=sorted_failures(failures),
         others=located.others,
     )
+
+
+def _readable(project: Project, entries: list[TableEntry], failures: list[TableFailure]) -> list[TableEntry]:
+    """The entries that policies can hold together, in a file that is read back. One of ten thousand tables can have a
+    value that no policy can hold: it is a failure. Raises ``InputError`` if each can stand alone, but not together.
+    """
+    read = Repository({}, project.variables, project.config).read
+
+    def problem(some: list[TableEntry]) -> InputError | None:
+        try:
+            read({"the imported policies": write_policies(some)})
+        except InputError as error:
+            return error
+        return None
+
+    wrong = problem(entries) if entries else None
+    if wrong is None:
+        return entries
+    found = [(entry, problem([entry])) for entry in entries]
+    failures += [TableFailure(name=entry.key, message=one_line(error)) for entry, error in found if error is not None]
+    good = [entry for entry, error in found if error is None]
+    if len(good) == len(entries) or (good and (wrong := problem(good)) is not None):
+        raise wrong
+    return good
 
 
 def _imported(project: Project, spec: TableSpec, reading: Reading) -> TableEntry | TableFailure:
@@ -209,7 +233,7 @@ def _unmasked_dbt(table: DbtTable, mask: Mask) -> DbtTable:
     return replace(table, properties={key: str(mask.value(key, value)) for key, value in table.properties.items()})
 
 
-def _tell(found: Imported, out: Output) -> None:
+def tell(found: Imported, out: Output) -> None:
     """Report what the file does not contain, and why."""
     for name, source in found.skipped:
         out.note(f"{name} is declared at {source.file}:{source.line} already: left out")

@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 from types import MappingProxyType
 
 from tablectl.commands.command import command, options_of
-from tablectl.commands.import_tables import Imported, import_policies
+from tablectl.commands.import_tables import Imported, import_policies, tell
 from tablectl.commands.lock import CI, ci_files, lock_files, recorded_source, template, wheel_hashes
 from tablectl.commands.options import TEXT_AND_JSON, Place, output_format
 from tablectl.commands.output import Output
@@ -22,6 +22,8 @@ from tablectl.commands.read_tables import NO_TABLE
 from tablectl.commands.user_files import write_file
 from tablectl.model.errors import ExitCode, InputError, Problem, TablectlError, UsageError
 from tablectl.model.install_source import CiSystem, InstallSource, parse_source
+from tablectl.model.patterns import MAGIC
+from tablectl.model.plan import TableFailure
 from tablectl.model.safe_text import listed
 from tablectl.policies.catalog_config import CONNECTOR, why_no_catalog
 from tablectl.policies.config import Config
@@ -126,9 +128,11 @@ def init_command(options: InitOptions, out: Output) -> ExitCode:
     source, hashes = _source_of(options, directory)
     files = _files(_Policies(), options, source, hashes)
     _check_free(directory, files)
+    failures: tuple[TableFailure, ...] = ()
     if options.tables:
         config = files["tablectl.yaml"] if options.catalog else None
-        files = _files(_first_policies(options, out, config), options, source, hashes)
+        policies, failures = _first_policies(options, out, config)
+        files = _files(policies, options, source, hashes)
     kept = [name for name in KEPT if os.path.lexists(directory / name)]
     written = [name for name in files if name not in kept]
     for name in written:
@@ -138,12 +142,13 @@ def init_command(options: InitOptions, out: Output) -> ExitCode:
     if source is None and options.ci is not CiSystem.NONE:
         notes.append(_NO_SOURCE)
     if options.format is ReportFormat.JSON:
-        out.json_result({"created": written, "kept": kept, "next": following})
+        failed = [{"name": each.name, "message": each.message, "hint": each.hint} for each in failures]
+        out.json_result({"created": written, "kept": kept, "next": following, "failures": failed})
     else:
         created = "".join(f"created {shown_path(directory / name)}\n" for name in written)
         told = "".join(f"\n{note}" for note in notes)
         out.result(f"{created}{told}\nNext:\n" + "".join(f"  {line}\n" for line in following))
-    return ExitCode.DONE
+    return ExitCode.ERROR if failures else ExitCode.DONE
 
 
 _NO_SOURCE = """The workflow cannot install tablectl yet: this one was installed from a place
@@ -219,9 +224,11 @@ def _check_free(directory: Path, files: Mapping[str, str]) -> None:
         raise InputError(tuple(problems))
 
 
-def _first_policies(options: InitOptions, out: Output, config: str | None) -> _Policies:
+def _first_policies(
+    options: InitOptions, out: Output, config: str | None
+) -> tuple[_Policies, tuple[TableFailure, ...]]:
     """The policies of live tables, found as ``config`` says, which is not written yet, or the configuration in the
-    current folder. Raises ``TablectlError`` if one of them cannot be read.
+    current folder; and the failures, which are comments in them. Raises ``TablectlError`` if no table can be read.
     """
     with TemporaryDirectory(prefix="tablectl-init-") as folder:
         if config is not None:
@@ -230,18 +237,16 @@ def _first_policies(options: InitOptions, out: Output, config: str | None) -> _P
         with options.open(out.note) as project, out.progress() as on_read:
             asked = requested_tables(options.tables, project.catalog, project.variables)
             found = import_policies(project, asked, {}, on_read)
-    for other in found.others:
-        out.note(f"{other}: left out")
     empty = [each.name for each in found.failures if each.message == NO_TABLE]
     if empty and not found.text and len(empty) == len(found.failures):
         out.note(f"no table matches {listed(empty, 3)} yet: `tablectl create` makes the first one")
-        return _Policies(_no_tables(empty))
-    wrong = [Problem(each.name, 0, 0, each.message, each.hint) for each in found.failures]
-    if wrong:
-        raise InputError(tuple(wrong))
+        return _Policies(_no_tables(empty)), ()
+    if not found.text and found.failures:
+        raise InputError(tuple(Problem(each.name, 0, 0, each.message, each.hint) for each in found.failures))
     if not found.text:
         raise TablectlError("no table was found to import")
-    return _with_variable(found)
+    tell(found, out)
+    return _with_variable(found), found.failures
 
 
 def _no_tables(patterns: Sequence[str]) -> str:
@@ -261,12 +266,16 @@ def _with_variable(found: Imported) -> _Policies:
     """The policies with ``${LAKE}`` for the folder that all tables by path share: other machines and environments have
     another one.
     """
-    folder = shared_folder(found.tables).rstrip("/")
-    if not folder or "${" in found.text or "\\" in folder or '"' in folder:
+
+    def names(text: str, variables: Variables) -> set[str]:
+        return {spec.name.text for spec in Repository({}, variables, Config()).read({"the imported": text}).tables}
+
+    tables = names(found.text, Variables())
+    folder = shared_folder(tables).rstrip("/")
+    if not folder or "${" in found.text or any(char in folder for char in f'\\"{MAGIC}'):
         return _Policies(found.text)
     text = found.text.replace(f"delta.`{folder}/", "delta.`${LAKE}/")
-    read = Repository({}, Variables({"LAKE": folder}), Config()).read({"the imported policies": text})
-    same = {spec.name.text for spec in read.tables} == set(found.tables)
+    same = names(text, Variables({"LAKE": folder})) == tables
     return _Policies(text, folder) if same else _Policies(found.text)
 
 

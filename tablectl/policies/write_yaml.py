@@ -10,12 +10,14 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 import yaml  # noqa: TID251 - the positions that the parser reports
 
 from tablectl.attributes.policy import VALUE_TYPES
-from tablectl.delta.names import NameSyntaxError, TableName, join_parts
+from tablectl.delta.names import NameSyntaxError, TableName, join_parts, quote_name
+from tablectl.model.patterns import escape_glob
 from tablectl.model.safe_text import printable
 from tablectl.policies.parse_yaml import implicit_tag
 from tablectl.policies.value_reader import is_text
@@ -55,12 +57,16 @@ def write_value(value: str | tuple[str, ...] | None, *, flow: bool = False) -> s
 def table_key(name: TableName, catalog: str) -> str:
     """The key of ``tables`` for a table, where two parts mean schema and table in ``catalog``. Not yet quoted for YAML.
 
-    Raises ``NameSyntaxError`` for a table that no key can name, such as a path that reads as a pattern.
+    Raises ``NameSyntaxError`` for a table that no key can name.
     """
-    texts = (name.text,) if name.is_path else (name.text, join_parts((name.catalog, *name.parts)))
+    if name.is_path:  # a folder such as `a[x]` reads as a pattern, unless its characters are escaped
+        texts = (name.text, f"delta.{quote_name(escape_glob(name.parts[0]))}")
+    else:
+        texts = (name.text, join_parts((name.catalog, *name.parts)))
     for text in map(escape_variables, texts):
-        if read_table_key(text, Variables(), catalog) == name:
-            return text
+        with suppress(NameSyntaxError):
+            if read_table_key(text, Variables(), catalog) == name:
+                return text
     raise NameSyntaxError(f"no key of `tables` names {name.text}")
 
 
@@ -106,17 +112,16 @@ class TableEntry:
     """Facts about the table that no policy can declare, one sentence each."""
 
 
-def write_policies(entries: Sequence[TableEntry], head: str = _IMPORTED) -> str:
+def write_policies(entries: Sequence[TableEntry], head: str = _IMPORTED, without: Sequence[str] = ()) -> str:
     """The text of a policy file. Values that all of several tables have go into ``defaults`` if that makes the file
-    shorter. The first line is the comment ``head``.
+    shorter. The first line is the comment ``head``; the last ones are comments, too: what the file is ``without``.
     """
     ordered = sorted(entries, key=lambda entry: entry.key)
-    alone = _file(head, (), ordered)
-    common = _common(ordered)
-    if not common:
-        return alone
-    lifted = _file(head, common, [replace(each, declared=_without(each.declared, common)) for each in ordered])
-    return lifted if lifted.count("\n") < alone.count("\n") else alone
+    text = _file(head, (), ordered)
+    if common := _common(ordered):
+        lifted = _file(head, common, [replace(each, declared=_without(each.declared, common)) for each in ordered])
+        text = lifted if lifted.count("\n") < text.count("\n") else text
+    return text + "".join([*(["\n"] if without else []), *(f"  # left out: {_comment(each)}\n" for each in without)])
 
 
 def write_entry(entry: TableEntry) -> str:

@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 
 import tablectl
+from tablectl.commands import import_tables as import_tables_module
+from tablectl.delta.names import TableName
+from tablectl.planning import import_table
+from tablectl.policies.repository import load_specs
+from tablectl.policies.write_yaml import TableEntry
 from tests.commands.conftest import Cli, FakeSpark, Repository
 from tests.commands.log_lake import create, set_property
 
@@ -87,11 +95,41 @@ def test_what_cannot_be_read_is_an_error_and_the_rest_is_written(repo: Repositor
     assert (ran.code, Path("none.yaml").exists()) == (1, False)
 
 
-def test_a_path_that_reads_as_a_pattern_is_reported(repo: Repository, cli: Cli) -> None:
-    repo.table("a[1]")
-    ran = cli("import", f"delta.`{repo.lake}/*`")
+@pytest.mark.parametrize(
+    "folder", ["a[1]", "a*", "?", "[", "[!a]", "[]]", "a]b", "`*`", "${X}*", "$${X}[", "ü [*] {b}: #"]
+)
+def test_a_folder_that_reads_as_a_pattern_gets_an_escaped_key(repo: Repository, cli: Cli, folder: str) -> None:
+    repo.table(folder)
+    repo.table("a1")
+    odd = TableName("", (f"{repo.lake}/{folder}",)).text
+    for number, place in enumerate((f"delta.`{repo.lake}/*`", repo.lake, str(repo.lake / folder))):
+        file = Path(f"{number}.yaml")
+        ran = cli("import", place, "--out", file)
+        assert (ran.code, "left out" in ran.err) == (0, False), ran.err
+        named = {each.name.text for each in load_specs([file], variables={}, environ={}).tables}
+        assert named == ({odd} if number == 2 else {odd, repo.name("a1")})
+        assert "No changes" in cli("plan", file).out
+
+
+def test_a_value_that_no_policy_can_hold_costs_the_other_tables_nothing(
+    repo: Repository, cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the reader of live tables lets through and the reader of policies refuses."""
+    repo.table("orders", properties={"owner.team": "a"})
+    repo.table("bad", properties={"owner.team": "b"})
+    made = import_table.policy_of_table
+
+    def wrong(live: Any, *args: Any, **options: Any) -> TableEntry:
+        entry = made(live, *args, **options)
+        return replace(entry, declared=(("no_attribute", "", "x"),)) if entry.key.endswith("bad`") else entry
+
+    monkeypatch.setattr(import_tables_module, "policy_of_table", wrong)
+    ran = cli("import", repo.lake, "--out", "found.yaml")
     assert ran.code == 1
-    assert "no key of `tables` names" in ran.err
+    assert f"{repo.name('bad')}: " in ran.err
+    text = Path("found.yaml").read_text()
+    assert list(yaml.safe_load(text)["tables"]) == [repo.name("orders")]
+    assert f"  # left out: {repo.name('bad')}: " in text
 
 
 @pytest.mark.parametrize(

@@ -117,13 +117,43 @@ def test_all_that_is_in_the_way_is_reported_and_nothing_is_written(repo: Reposit
     assert "this is not a folder" in cli("init", "file").err
 
 
-def test_a_table_that_cannot_be_read_keeps_everything_from_being_written(repo: Repository, cli: Cli) -> None:
-    repo.table("orders")
-    ran = cli("init", "new", repo.name("gone"), repo.name("orders"), f"delta.`{repo.lake}/x*`")
+def test_a_table_that_cannot_be_read_is_a_comment_and_costs_the_others_nothing(repo: Repository, cli: Cli) -> None:
+    for name in ("orders", "a[x]", "b?*/deep/er/than/three"):
+        repo.table(name)
+    (repo.table("broken") / "_delta_log" / f"{0:020d}.json").write_text("not JSON\n")
+    ran = cli("init", "new", repo.lake, repo.name("gone"), "--source", GIT)
+    assert ran.code == 1
+    assert "gone: no such directory" in ran.err
+    assert f"{repo.lake}/broken/_delta_log/{0:020d}.json:1: " in ran.err
+    text = Path("new/policies/tables.yaml").read_text()
+    assert list(load("new/policies/tables.yaml")["tables"]) == [
+        "delta.`${LAKE}/a[[]x]`",
+        "delta.`${LAKE}/b[?][*]/deep/er/than/three`",
+        "delta.`${LAKE}/orders`",
+    ]
+    comments = [line for line in text.splitlines() if line.startswith("  # left out: ")]
+    assert [line.split(": ")[1] for line in comments] == ["delta.`${LAKE}/broken`", "delta.`${LAKE}/gone`"]
+    assert len(comments) == 2
+    os.chdir("new")
+    assert cli("plan").code == 0
+    assert "No changes" in cli("plan").out
+
+
+def test_of_nothing_but_tables_that_cannot_be_read_nothing_is_written(repo: Repository, cli: Cli) -> None:
+    ran = cli("init", "new", repo.name("gone"), f"delta.`{repo.lake}/x*`")
     assert ran.code == 1
     assert "no such directory" in ran.err
     assert "matches no table" in ran.err
     assert not Path("new").exists()
+
+
+def test_a_relative_folder_is_a_place(repo: Repository, cli: Cli) -> None:
+    repo.table("orders")
+    Path("here").symlink_to(repo.lake)
+    assert cli("init", "new", "here").code == 0
+    assert list(load("new/policies/tables.yaml")["tables"]) == [
+        repo.name("orders").replace(str(repo.lake), f"{repo.root}/here")
+    ]
 
 
 def test_for_machines(repo: Repository, cli: Cli) -> None:

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tablectl.delta.names import NameSyntaxError, TableName
+from tablectl.delta.names import TableName
 from tablectl.policies.parse_yaml import parse_document
 from tablectl.policies.value_reader import is_text
-from tablectl.policies.variables import Variables, escape_variables, read_table, variables_of
+from tablectl.policies.variables import Variables, escape_variables, read_table, read_table_key, variables_of
 from tablectl.policies.write_yaml import table_key, write_key, write_text, write_value
 from tablectl.policies.yaml_nodes import ListNode, MapNode, Scalar
 
@@ -73,8 +73,15 @@ def test_names_of_tables() -> None:
     assert write_key("`a-b`.c") == '"`a-b`.c"'
     name = TableName("", ("/lake/${X} $${Y}",))
     assert read_table(table_key(name, "c"), Variables(), "c") == name
-    with pytest.raises(NameSyntaxError):
-        table_key(TableName("", ("/lake/a*",)), "c")
+    assert table_key(TableName("", ("/lake/a*[x]",)), "c") == "delta.`/lake/a[*][[]x]`"
+
+
+@given(st.text(st.sampled_from("ab*?[]!-`$${X}_.: #"), min_size=1, max_size=12))
+def test_any_folder_has_a_key(folder: str) -> None:
+    name = TableName("", (f"/lake/x{folder}",))
+    key = table_key(name, "c")
+    assert read_table_key(key, Variables(), "c") == name
+    assert list(parsed(f"{write_key(key)}: 1").entries) == [key]
 
 
 @given(texts, st.booleans())
