@@ -180,7 +180,7 @@ def _plan_to_apply(
     else:
         plan = target.plan
         specs = None if options.without_policies else project.policies_of_plan(target.paths)
-    options.check(plan)
+    options.check(plan, project.config)
     return plan, specs
 
 

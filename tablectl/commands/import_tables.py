@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from pathlib import Path
 
 from tablectl.commands.command import command, function
+from tablectl.commands.lock import template
 from tablectl.commands.options import TEXT_AND_JSON, Place, output_format
 from tablectl.commands.output import Output
 from tablectl.commands.project import Project
@@ -20,14 +21,23 @@ from tablectl.documents.style import plural
 from tablectl.log.reader import Reading
 from tablectl.model.errors import ExitCode, InputError, TablectlError, UsageError, one_line
 from tablectl.model.plan import TableFailure
-from tablectl.planning.dbt_findings import dbt_entry
+from tablectl.model.safe_text import listed, printable
+from tablectl.planning.dbt_findings import dbt_entry, taken_lines
 from tablectl.planning.diff import depth_for
 from tablectl.planning.import_table import policy_of_table
-from tablectl.policies.dbt_manifest import DbtTable, read_manifest
+from tablectl.policies.dbt_manifest import DbtTable, read_manifest, property_line
 from tablectl.policies.declare_setting import setting
 from tablectl.policies.declared_tables import Specs, TableSpec
 from tablectl.policies.field_types import ListOf, Text, flag
-from tablectl.policies.repository import Repository, declared_already, requested_tables, shown_path, whole_catalog
+from tablectl.policies.repository import (
+    Repository,
+    declared_already,
+    read_text,
+    requested_tables,
+    shown_path,
+    whole_catalog,
+)
+from tablectl.policies.variables import Variables, read_table_key
 from tablectl.policies.write_yaml import TableEntry, write_policies
 from tablectl.policies.yaml_nodes import SourceFile
 from tablectl.reports.mask import Mask
@@ -77,6 +87,45 @@ class ImportCommandOptions(ImportOptions):
         if self.out is not None:
             check_writable(self.out)
 
+    def write(self, project: Project, text: str, keys: Collection[str]) -> None:
+        """Writes the entries with these keys to the output file.
+
+        Raises ``TablectlError`` if the file that ``--force`` overwrites has more than such entries: other tables,
+        patterns, profiles, or comments of people.
+        """
+        assert self.out is not None
+        before = read_text(self.out) if self.out.exists() else ""
+        if before and not before.endswith(template("tables.yaml")):  # which is as `init` wrote it
+            self._check_kept(project, before, keys)
+        head = before.partition("\n")[0]
+        write_file(self.out, (f"{head}\n{text}" if head.startswith(_EDITOR) else text).encode())
+
+    def _check_kept(self, project: Project, text: str, keys: Collection[str]) -> None:
+        tables = {read_table_key(key, Variables(), project.catalog).text for key in keys}
+        file = shown_path(self.out or Path())
+        try:
+            known = Repository({}, project.variables, project.config).read({file: text}).declarations
+        except InputError as error:
+            message = f"{file} cannot be read, so that it may hold more than --force may drop: {one_line(error)}"
+            raise TablectlError(message, "move it away, or name another file") from None
+        others = [each.table.text for each in known.named if each.table and each.table.text not in tables]
+        others += [each.pattern.text for each in known.patterns if each.pattern]
+        others += [f"the profile {name}" for name in known.profiles]
+        lines = [
+            number
+            for number, line in enumerate(text.splitlines(), 1)
+            if line.lstrip().startswith("#") and not line.lstrip().startswith(_OWN_COMMENTS)
+        ]
+        others += [f"the comment in line {number}" for number in lines]
+        if others:
+            message = f"{file}: --force would drop what this import does not write: {listed(others, 5)}"
+            raise TablectlError(message, "import into another file, and move over what you want")
+
+
+_EDITOR = "# yaml-language-server: "
+_OWN_COMMENTS = ("# Written by `tablectl", "# left out: ", _EDITOR)
+"""The comments that tablectl writes into policies."""
+
 
 @frozen
 class Imported:
@@ -85,6 +134,7 @@ class Imported:
     text: str
     """The text of a policy file; empty if there is no table to write."""
     tables: tuple[str, ...]
+    """The keys of the entries."""
     left_out: Mapping[str, tuple[str, ...]]
     """Facts that no policy can declare, by table."""
     skipped: tuple[tuple[str, SourceFile], ...]
@@ -118,7 +168,7 @@ def import_command(options: ImportCommandOptions, out: Output) -> ExitCode:
     if options.format is ReportFormat.JSON:
         out.json_result(_json(found))
     if options.out is not None and found.text:
-        write_file(options.out, found.text.encode())
+        options.write(project, found.text, found.tables)
         out.note(f"wrote {plural(len(found.tables), 'table')} to {options.out}; `tablectl plan` changes none of them")
     elif options.format is ReportFormat.TEXT:
         out.result(found.text)
@@ -230,7 +280,9 @@ def _unmasked(entry: TableEntry, mask: Mask) -> TableEntry:
 
 def _unmasked_dbt(table: DbtTable, mask: Mask) -> DbtTable:
     """The settings of dbt for display: what to remove is also printed in the log of a job."""
-    return replace(table, properties={key: str(mask.value(key, value)) for key, value in table.properties.items()})
+    properties = {key: str(mask.value(key, value)) for key, value in table.properties.items()}
+    lines = {**table.lines, **{key: property_line(key, value) for key, value in properties.items()}}
+    return replace(table, properties=properties, lines=lines)
 
 
 def tell(found: Imported, out: Output) -> None:
@@ -271,18 +323,24 @@ def _import_dbt(options: ImportCommandOptions, manifest: Path, out: Output) -> E
     if not entries:
         out.note("the manifest sets nothing on a Delta table that a policy can declare")
     text = write_policies([entry for entry, _ in entries]) if entries else ""
+    taken = [(table, *taken_lines(table, entry, project.dialect)) for entry, table in entries]
     if options.format is ReportFormat.JSON:
-        lines = [{"model": table.model, "file": table.file, "lines": list(table.lines)} for _, table in entries]
+        lines = [
+            {"model": table.model, "file": table.file, "lines": list(gone), "left_out": list(stays)}
+            for table, gone, stays in taken
+        ]
         out.json_result({"policies": text, "tables": [entry.key for entry, _ in entries], "remove": lines})
     elif options.out is None:
         out.result(text)
     if options.out is not None and text:
-        write_file(options.out, text.encode())
+        options.write(project, text, [entry.key for entry, _ in entries])
         out.note(f"wrote {plural(len(entries), 'table')} to {options.out}; look at `tablectl plan` before you apply")
-    for _, table in entries:
+    for table, gone, stays in taken:
         out.note(f"remove from {table.file} ({table.model}):")
-        for line in table.lines:
+        for line in gone:
             out.note(f"  {line}")
+        if stays:
+            out.note(f"  the policy does not declare {', '.join(map(printable, stays))}: leave that in dbt")
     return ExitCode.ERROR if unnamed else ExitCode.DONE
 
 

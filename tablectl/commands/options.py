@@ -13,7 +13,7 @@ from tablectl.commands.selection import Selection
 from tablectl.model.plan import Plan
 from tablectl.model.table_options import parse_size
 from tablectl.planning.plan_file import PlanLimits
-from tablectl.policies.config import ServerSettings
+from tablectl.policies.config import Config, ServerSettings
 from tablectl.policies.declare_setting import setting, settings_of
 from tablectl.policies.field_types import ListOf, MapOf, Text, Word, flag, whole
 from tablectl.policies.repository import Paths
@@ -190,9 +190,10 @@ class PlanSize:
         metavar="SIZE",
     )
 
-    def check(self, plan: Plan) -> None:
-        """Raises ``LimitError`` for a plan that is larger than the options allow."""
-        PlanLimits(self.max_tables, self.max_bytes).check(plan)
+    def check(self, plan: Plan, config: Config) -> None:
+        """Raises ``LimitError`` for a plan that is larger than the options allow, or else the configuration."""
+        most = config.max_tables if self.max_tables is None else self.max_tables
+        PlanLimits(most, self.max_bytes).check(plan)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -48,7 +48,7 @@ from tablectl.planning.diff import depth_for
 from tablectl.planning.lint import graded, lint, refused_by, with_own_rules
 from tablectl.planning.plan_file import FORMAT, MAX_BYTES, MOST_SHARDS, Shard, dump_plan, load_plan, merge_plans
 from tablectl.planning.plan_table import fails_writers, plan_table, writers_matter
-from tablectl.policies.config import CONFIG
+from tablectl.policies.config import CONFIG, Config
 from tablectl.policies.declare_setting import setting
 from tablectl.policies.declared_tables import Specs, TableSpec, expand
 from tablectl.policies.field_types import Text, Word, environment_variables, flag
@@ -194,7 +194,7 @@ def _shown(
     plan: Plan, project: Project, options: PlanCommandOptions, out: Output, save: Path | None, context: Context
 ) -> ExitCode:
     """Writes the reports of a plan, and saves it unless it is too large. Returns the exit code."""
-    reports, over = options.reports(save), _limit_exceeded(options, plan)
+    reports, over = options.reports(save), _limit_exceeded(options, plan, project.config)
     if save and not over:
         context = replace(context, dumped=dump_plan(plan))
         write_file(save, context.dumped, private=project.mask.plan(plan) != plan)
@@ -215,10 +215,10 @@ def _shown(
     return plan_exit_code(plan, detailed=options.detailed_exitcode)
 
 
-def _limit_exceeded(options: PlanSize, plan: Plan) -> LimitError | None:
+def _limit_exceeded(options: PlanSize, plan: Plan, config: Config) -> LimitError | None:
     """The limit that a plan exceeds. The plan is shown anyway, so that its reader sees what made it large."""
     try:
-        options.check(plan)
+        options.check(plan, config)
     except LimitError as error:
         return error
     return None

@@ -11,8 +11,8 @@ from typing import TypeVar
 
 from tablectl.commands.options import ChangedTables
 from tablectl.commands.project import Project
-from tablectl.commands.selection import ChangedSince, Selection
-from tablectl.delta.names import TableName
+from tablectl.commands.selection import ChangedSince, Selection, selects
+from tablectl.delta.names import NameSyntaxError, TableName, parse_table
 from tablectl.documents.style import plural
 from tablectl.log.find_tables import PatternMatches, find_paths, find_tables
 from tablectl.log.find_tables import locate_tables as look_up_tables
@@ -163,7 +163,7 @@ def locate(project: Project, specs: Specs, selection: Selection = _ALL) -> Locat
     table. Raises as ``expand`` and ``Selection.of``.
     """
     patterns = selection.concerned(specs.patterns)
-    found = _one_case_each(_find(project, patterns))
+    found = _one_case_each(_without_ignored(_find(project, patterns), project.config.ignore, specs))
     selected = selection.of(expand(specs, found.tables), complete=not found.failures)
     declared = {each.pattern: each for each in specs.declarations.patterns}
     places = {each.text: declared[each].source for each in patterns if declared[each].source.file == ASKED}
@@ -233,6 +233,27 @@ def _find(project: Project, patterns: Sequence[TablePattern]) -> PatternMatches:
         return PatternMatches.all((found, find_tables(named, project.open_catalog())))
     except EngineError as error:  # the engine does not start
         return PatternMatches.all((found, PatternMatches(failures=tuple((each.text, error) for each in named))))
+
+
+def _without_ignored(found: PatternMatches, ignored: Sequence[str], specs: Specs) -> PatternMatches:
+    """Without the tables that ``ignore`` of ``tablectl.yaml`` leaves out, and without what failed about them: a table
+    that a job makes and drops again can be gone when it is looked at. A table that is named is never left out.
+    """
+    if not ignored:
+        return found
+    named = {spec.name.key for spec in specs.tables}
+
+    def kept(name: TableName) -> bool:
+        return name.key in named or not any(selects(glob, name) for glob in ignored)
+
+    def counts(text: str) -> bool:
+        try:
+            return kept(parse_table(text))
+        except NameSyntaxError:  # a pattern
+            return True
+
+    tables = {name: where for name, where in found.tables.items() if kept(name)}
+    return PatternMatches(tables, tuple(each for each in found.failures if counts(each[0])), found.others)
 
 
 def _one_case_each(found: PatternMatches) -> PatternMatches:

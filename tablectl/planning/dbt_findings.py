@@ -11,6 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from tablectl.attributes.policy import declaration_of
 from tablectl.delta import keys
 from tablectl.delta.dialects import DEFAULT_DIALECT
+from tablectl.delta.keys import NOTHING_SET
+from tablectl.delta.names import parse_column
+from tablectl.delta.properties import canonical_key
 from tablectl.delta.protocol import Protocol
 from tablectl.delta.schema import Schema
 from tablectl.lint_rules.rule import RuleFinding
@@ -38,8 +41,23 @@ def dbt_entry(table: DbtTable, catalog: str, dialect: str = DEFAULT_DIALECT) -> 
     return policy_of_table(_state(table), dialect, catalog, located=False)
 
 
-def _state(table: DbtTable) -> LiveTable:
-    """A table without columns that is as dbt's settings say."""
+def taken_lines(table: DbtTable, entry: TableEntry, dialect: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The lines of dbt's configuration that the entry declares, and what the other lines set: they stay in dbt."""
+    declared = {f"{name}.{key}" if key else name for name, key, _ in entry.declared}
+    taken = {about for about in table.lines if {about, declaration_of(canonical_key(about, dialect))} & declared}
+    lines = tuple(line for about, line in table.lines.items() if about in taken)
+    return lines, tuple(about for about in table.lines if about not in taken)
+
+
+def _state(table: DbtTable, spelled: Mapping[str, str] = NOTHING_SET) -> LiveTable:
+    """A table without columns that is as dbt's settings say. ``spelled`` is the spelling of columns, by the name in
+    lower case: Spark finds a column in any letter case, and the table has its own.
+    """
+
+    def columns(texts: tuple[str, ...] | None) -> tuple[tuple[str, ...], ...] | None:
+        return None if texts is None else tuple(parse_column(spelled.get(each.lower(), each)) for each in texts)
+
+    clustering, partitioning = columns(table.clustering), columns(table.partitioning)
     features = {feature for key, feature in _FEATURES.items() if key in table.properties}
     features |= {"clustering", "domainMetadata"} if table.clustering is not None else set()
     readers = frozenset(features & {"deletionVectors", "columnMapping"})
@@ -50,8 +68,8 @@ def _state(table: DbtTable) -> LiveTable:
         table_id="",
         protocol=Protocol(3, 7, readers, frozenset(features)),
         schema=Schema(),
-        partition_columns=table.partitioning or (),
-        clustering=None if table.clustering is None else tuple((each,) for each in table.clustering),
+        partition_columns=tuple(".".join(each) for each in partitioning or ()),
+        clustering=clustering,
         properties=dict(table.properties),
     )
 
@@ -60,8 +78,10 @@ def dbt_findings(
     spec: TableSpec, tables: Sequence[DbtTable], history: Sequence[Commit], dialect: str
 ) -> Iterator[RuleFinding]:
     """What both the policy and a dbt project set on a table. ``history`` are its recent commits, newest first."""
+    policy = (spec.policy.clustering, spec.policy.partitioning)
+    spelled = {column.lower(): column for columns in policy if isinstance(columns, tuple) for column in columns}
     for table in tables:
-        state = _state(table)
+        state = _state(table, spelled)
         told = (each for each in values_of_table(state, dialect) if not isinstance(each, str))
         theirs = {f"{name}.{key}" if key else name for name, key, _ in told}
         changes = {each.id: each for each in diff(spec.policy, state, dialect)}

@@ -503,6 +503,21 @@ class Config:
             description="Values of ${NAME} in policies if neither --var nor TABLECTL_VAR_NAME sets one.",
         ),
     )
+    ignore: tuple[str, ...] = setting(
+        (),
+        _globs(
+            "Globs of tables that patterns, places and `--all` leave out, such as `*__dbt_tmp`. A table that is named "
+            "is not ignored."
+        ),
+    )
+    max_tables: int | None = setting(
+        None,
+        whole(
+            0,
+            1_000_000_000,
+            "The most tables that a plan may change, unless `--max-tables` says another number; default: no limit.",
+        ),
+    )
     engine: EngineConfig = setting(
         EngineConfig(), section(EngineConfig, "How statements reach the tables.", check=_why_no_engine)
     )

@@ -7,11 +7,12 @@ left out or an error, never believed.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from tablectl.delta.names import TableName
+from tablectl.delta.names import NameSyntaxError, TableName, column_text, split_parts
 from tablectl.model.errors import UsageError
 from tablectl.support.files import NotRegularError, TooLargeError, read_regular
 from tablectl.support.frozen import frozen
@@ -21,6 +22,7 @@ LARGEST = 256 << 20
 """The maximum size of a manifest in bytes."""
 _MOST_NODES = 100_000
 _MOST_PROPERTIES = 1_000
+_MOST_COLUMNS = 100
 _LONGEST_NAME = 255
 _LONGEST_VALUE = 10_000
 _KINDS = frozenset({"model", "snapshot", "seed"})
@@ -42,19 +44,10 @@ class DbtTable:
     """Its file in the dbt project: ``models/orders.sql``."""
     properties: Mapping[str, str]
     clustering: tuple[str, ...] | None
-    """``None`` if the configuration does not say."""
+    """As policies write columns; ``None`` if the configuration does not say, or not in a way that Spark reads."""
     partitioning: tuple[str, ...] | None
-
-    @property
-    def lines(self) -> tuple[str, ...]:
-        """The configuration that a policy can replace, a key a line."""
-        lists = ((_CLUSTERING, self.clustering), (_PARTITIONING, self.partitioning))
-        found = [f"{key}: {write_json(list(columns), spaces=True)}" for key, columns in lists if columns is not None]
-        found += [
-            f"{_PROPERTIES}: {write_json({key: value}, ascii=False, spaces=True)}"
-            for key, value in self.properties.items()
-        ]
-        return tuple(found)
+    lines: Mapping[str, str]
+    """The lines of the configuration by what they set: ``clustering``, ``partitioning``, or the key of a property."""
 
 
 def read_manifest(path: Path, catalog: str) -> tuple[DbtTable, ...]:
@@ -96,15 +89,32 @@ def _table(key: str, node: object, catalog: str, *, delta: bool) -> DbtTable | N
     schema, name = _name(node.get("schema")), _name(node.get("alias") or node.get("name"))
     if form != "delta" or not schema or not name:
         return None
+    properties = dict(_properties(config.get(_PROPERTIES)))
+    lists = (("clustering", _CLUSTERING), ("partitioning", _PARTITIONING))
+    lines = {about: f"{key}: {_shown(config[key])}" for about, key in lists if config.get(key)}
+    lines |= {each: property_line(each, value) for each, value in properties.items()}
     made = DbtTable(
         name=TableName(_name(node.get("database")) or catalog, (schema, name)),
         model=key[:_LONGEST_NAME],
         file=_name(node.get("original_file_path")) or "?",
-        properties=dict(_properties(config.get(_PROPERTIES))),
+        properties=properties,
         clustering=_columns(config.get(_CLUSTERING)),
         partitioning=_columns(config.get(_PARTITIONING)),
+        lines=lines,
     )
-    return made if made.lines else None
+    return made if lines else None
+
+
+def property_line(key: str, value: str) -> str:
+    """The line of a property in the configuration."""
+    return f"{_PROPERTIES}: {write_json({key: value}, ascii=False, spaces=True)}"
+
+
+def _shown(given: object) -> str:
+    """A list of columns as the configuration has it, if it is one."""
+    names = [given] if isinstance(given, str) else given
+    known = isinstance(names, list) and len(names) <= _MOST_COLUMNS and all(_name(each) for each in names)
+    return write_json(given, spaces=True) if known else "…"
 
 
 def _name(given: object) -> str:
@@ -128,8 +138,19 @@ def _text(value: object) -> str | None:
     return str(value) if isinstance(value, str | int | float) else None
 
 
+_COMMA = re.compile(r",(?=(?:[^`]*`[^`]*`)*[^`]*\Z)")
+"""A comma outside of backticks."""
+
+
 def _columns(given: Any) -> tuple[str, ...] | None:
+    """The columns that Spark reads where dbt writes these texts into a statement, as they are: ``partition_cols`` and
+    ``liquid_clustered_cols`` of dbt-databricks (``partition_by.sql``, ``liquid_clustering.sql``). One text can be a
+    list, and backticks quote. ``None`` for any other text.
+    """
     names = [given] if isinstance(given, str) else given
-    if not isinstance(names, list) or not names or not all(_name(each) for each in names):
+    if not isinstance(names, list) or not names or len(names) > _MOST_COLUMNS or not all(_name(each) for each in names):
         return None
-    return tuple(names)
+    try:
+        return tuple(column_text(split_parts(each.strip())) for text in names for each in _COMMA.split(text))
+    except NameSyntaxError:
+        return None

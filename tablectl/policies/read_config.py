@@ -40,7 +40,7 @@ from tablectl.policies.yaml_nodes import ListNode, MapNode, Node, Scalar, Source
 
 BASE = "TABLECTL_BASE_CONFIG"
 """The variable that names the base branch's file. Set it where untrusted branches are planned."""
-FROM_BRANCH = ("policies", "variables", "lint", "install")
+FROM_BRANCH = ("policies", "variables", "lint", "install", "ignore")
 """The keys that a branch may set, at the top level and in environments. It may also add masks to ``reports``. No plan
 uses ``install``: ``tablectl lock`` writes files from it.
 """

@@ -13,6 +13,7 @@ import yaml
 import tablectl
 from tablectl.commands import import_tables as import_tables_module
 from tablectl.delta.names import TableName
+from tablectl.model.errors import LimitError
 from tablectl.planning import import_table
 from tablectl.policies.repository import load_specs
 from tablectl.policies.write_yaml import TableEntry
@@ -183,3 +184,57 @@ def test_a_folder_without_policies_declares_nothing_yet(repo: Repository, cli: C
     repo.table("orders")
     (repo.root / "policies").mkdir(exist_ok=True)
     assert cli("import", f"delta.`{repo.lake}/orders`", "--out", "policies/lake.yaml").code == 0
+
+
+@pytest.mark.parametrize(
+    ("more", "named"),
+    [
+        ("  delta.`/lake/other`: {isolation: Serializable}\n", "delta.`/lake/other`"),
+        ("  'lake.s.*': {isolation: Serializable}\n", "lake.s.*"),
+        ("profiles:\n  gold: {isolation: Serializable}\n", "the profile gold"),
+        ("  # orders are late on Mondays\n", "the comment in line "),
+        ("  delta.`/lake/other`: {isolation: no such level}\n", "cannot be read"),
+    ],
+)
+def test_force_drops_nothing_that_the_import_does_not_write(repo: Repository, cli: Cli, more: str, named: str) -> None:
+    repo.table("orders")
+    file = Path("policies/lake.yaml")
+    assert cli("import", repo.lake, "--out", file).code == 0
+    file.write_text("# yaml-language-server: $schema=../tablectl.schema.json\n" + file.read_text())
+    assert cli("import", repo.lake, "--out", file, "--force").code == 0
+    assert file.read_text().startswith("# yaml-language-server: $schema=../tablectl.schema.json\n# Written by ")
+    kept = file.read_text() + more
+    file.write_text(kept)
+    ran = cli("import", repo.lake, "--out", file, "--force")
+    assert ran.code == 1
+    assert named in ran.err
+    assert file.read_text() == kept
+
+
+def test_tables_that_the_configuration_ignores_are_left_out_everywhere(repo: Repository, cli: Cli) -> None:
+    for name in ("orders", "orders__dbt_tmp", "a/b__dbt_tmp"):
+        repo.table(name)
+    (repo.table("broken__dbt_tmp") / "_delta_log" / f"{0:020d}.json").write_text("no JSON\n")
+    Path("tablectl.yaml").write_text("ignore: ['*__dbt_tmp']\n")
+    ran = cli("import", repo.lake, "--out", "policies/lake.yaml")
+    assert (ran.code, "dbt_tmp" in Path("policies/lake.yaml").read_text()) == (0, False)
+    assert cli("check", repo.lake).out.count("dbt_tmp") == 0
+    Path("policies/lake.yaml").write_text(f"version: 1\ntables:\n  {repo.name('*')}: {{isolation: Serializable}}\n")
+    planned = json.loads(cli("plan", "--format", "json").out)
+    assert ([each["name"] for each in planned["tables"]], planned["failures"]) == ([repo.name("orders")], [])
+    named = repo.name("orders__dbt_tmp")
+    assert named in cli("import", named).out, "whoever names a table means it"
+
+
+def test_the_most_tables_that_a_plan_may_change_are_a_setting(repo: Repository, cli: Cli) -> None:
+    repo.table("a")
+    repo.table("b")
+    repo.policies({"a": "{isolation: Serializable}", "b": "{isolation: Serializable}"})
+    Path("tablectl.yaml").write_text("max_tables: 1\n")
+    ran = cli("plan", "--out", "p.json")
+    assert (ran.code, Path("p.json").exists()) == (cli("plan", "--max-tables", "1").code, False)
+    assert "the plan changes 2 tables, and at most 1 may change" in ran.err
+    assert cli("plan", "--max-tables", "2", "--out", "p.json").code == 0
+    assert "at most 1 may change" in cli("apply", "p.json", "--yes").err
+    with pytest.raises(LimitError):
+        tablectl.apply("p.json")

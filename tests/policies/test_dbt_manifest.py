@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tablectl.delta.names import TableName
+from tablectl.delta.names import TableName, parse_column, quote_name
 from tablectl.model.errors import UsageError
 from tablectl.policies import dbt_manifest
 from tablectl.policies.dbt_manifest import DbtTable, read_manifest
@@ -42,7 +42,52 @@ def test_the_settings_of_a_model(tmp_path: Path) -> None:
         "owner.level": "3",
     }
     assert (found.clustering, found.partitioning) == (("customer_id", "day"), None)
-    assert found.lines[0] == 'liquid_clustered_by: ["customer_id", "day"]'
+    assert found.lines["clustering"] == 'liquid_clustered_by: ["customer_id", "day"]'
+
+
+@pytest.mark.parametrize(
+    ("written", "columns"),
+    [
+        ("day", ("day",)),
+        ("a, b", ("a", "b")),
+        (["a ,b", " c "], ("a", "b", "c")),
+        ("`id`", ("id",)),
+        ("`a b`, `c,d`", ("a b", "c,d")),
+        ("`n.x`", ("`n.x`",)),
+        ("n.x", ("n.x",)),
+        ("`a``b`.c", ("`a``b`.`c`",)),
+        ('"a"', None),
+        ("a b", None),
+        ("a,", None),
+        ("`a", None),
+        ("date(a)", None),
+        ("{{ var('x') }}", None),
+        ([], None),
+        (["a", 1], None),
+        ({"field": "a"}, None),
+    ],
+)
+def test_the_text_of_columns_means_what_spark_reads_in_it(
+    tmp_path: Path, written: Any, columns: tuple[str, ...] | None
+) -> None:
+    """dbt writes the texts into a statement as they are. Any other text is a line that stays in dbt."""
+    config = {"liquid_clustered_by": written, "partition_by": written, "tblproperties": {"a": "1"}}
+    (found,) = read(tmp_path / "m.json", node(config=config))
+    assert (found.clustering, found.partitioning) == (columns, columns)
+    assert ("clustering" in found.lines) is (written != [])
+
+
+_PART = st.text('ab `.,"é1', min_size=1, max_size=5)
+
+
+@given(columns=st.lists(st.lists(_PART, min_size=1, max_size=3), min_size=1, max_size=4), together=st.booleans())
+def test_any_columns_in_backticks_are_read_as_they_are(
+    tmp_path_factory: pytest.TempPathFactory, columns: list[list[str]], *, together: bool
+) -> None:
+    texts = [".".join(map(quote_name, each)) for each in columns]
+    config = {"liquid_clustered_by": ", ".join(texts) if together else texts}
+    (found,) = read(tmp_path_factory.getbasetemp() / "m.json", node(config=config))
+    assert [parse_column(each) for each in found.clustering or ()] == list(map(tuple, columns))
 
 
 def test_only_delta_tables_with_settings_are_read(tmp_path: Path) -> None:

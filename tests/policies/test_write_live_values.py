@@ -102,17 +102,19 @@ def test_a_value_that_a_variable_gives_is_left_and_the_others_are_written() -> N
             wish("s.t", "properties", "interval 1 month", "delta.checkpointRetentionDuration"),
             "the file would be wrong",
         ),
-        (
-            "version: 1\ntables:\n  'delta.`/data/*`':\n    isolation: Serializable\n",
-            wish("delta.`/data/x[1]`", "isolation", "default"),
-            "no key of `tables` names",
-        ),
     ],
 )
 def test_what_no_policy_can_say_or_others_share_is_left(text: str, asked: AdoptableValue, why: str) -> None:
     adoption = adopt(text, asked)
     assert (adoption.texts, adoption.adopted) == ({}, ())
     assert why in adoption.left[0].reason
+
+
+def test_a_folder_that_reads_as_a_pattern_gets_an_entry_with_an_escaped_key() -> None:
+    text = "version: 1\ntables:\n  'delta.`/data/*`':\n    isolation: Serializable\n"
+    adoption = adopt(text, wish("delta.`/data/x[1]`", "isolation", "default"))
+    assert adoption.left == ()
+    assert adoption.texts["p.yaml"] == text + "  delta.`/data/x[[]1]`:\n    isolation: default\n"
 
 
 def test_one_value_that_spoils_the_file_does_not_keep_the_others_out() -> None:
