@@ -25,7 +25,7 @@ from tablectl.model.safe_text import listed, printable
 from tablectl.planning.dbt_findings import dbt_entry, taken_lines
 from tablectl.planning.diff import depth_for
 from tablectl.planning.import_table import policy_of_table
-from tablectl.policies.dbt_manifest import DbtTable, read_manifest, property_line
+from tablectl.policies.dbt_manifest import DbtTable, property_line, read_manifest
 from tablectl.policies.declare_setting import setting
 from tablectl.policies.declared_tables import Specs, TableSpec
 from tablectl.policies.field_types import ListOf, Text, flag
