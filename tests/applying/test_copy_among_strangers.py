@@ -155,6 +155,8 @@ ALTERS: dict[str, Callable[[Scene], object]] = {
 OTHERS: dict[str, Callable[[Scene], object]] = {
     "append": Scene.append,
     "delete": Scene.delete,
+    "two deletes and an append": lambda scene: [act() for act in (scene.delete, scene.delete, scene.append)],
+    "replace": lambda scene: scene.alter(table_id="another"),
     "property": lambda scene: scene.set("owner", "web"),
     "add column": Scene.add_column,
     "constraint": lambda scene: scene.set("delta.constraints.positive", "id > 0"),
@@ -215,7 +217,7 @@ def moments(patch: pytest.MonkeyPatch) -> list[str]:
 def check(scene: Scene, run: TableRun, cell: str) -> None:
     """What is true after every cell."""
     missing = scene.table.copies.missing()
-    if run.outcome is RunOutcome.UNVERIFIED:
+    if run.outcome is RunOutcome.UNVERIFIED and "VACUUM" in run.message:
         assert "RESTORE" in run.hint, cell
     if missing:
         assert run.outcome is RunOutcome.UNVERIFIED, (cell, missing, run.outcome)
