@@ -9,6 +9,7 @@ from types import MappingProxyType
 
 from chaos.features import Feature
 from tablectl.delta.names import TableName
+from tablectl.leases.clock import milliseconds
 from tablectl.leases.guards import GuardRecord
 from tablectl.model.calendar import Rule
 from tablectl.model.commit import Commit
@@ -150,7 +151,7 @@ def _copy(scene: Scene) -> None:
     scene.options = replace(scene.options, rewrite="copy")
 
     def copies(engine: FakeEngine) -> None:
-        engine.copies = True
+        engine.copies, engine.now = True, lambda: milliseconds(scene.run.clock.utc())
         engine.on_copy = copied
         engine.overwrite = rewritten  # type: ignore[method-assign, assignment]
 
