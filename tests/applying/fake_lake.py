@@ -593,6 +593,8 @@ class FakeEngine:
         table, _, version = sql.partition("\nFROM ")[2].partition(" VERSION AS OF ")
         parts = tuple(part.strip("`") for part in table.split("`.`"))
         found = self._find(parts[1:] if parts[0] == "delta" else parts)
+        if found.copies.missing() and int(version) >= found.copies.since:
+            raise EngineError("a file does not exist", "", "FAILED_READ_FILE.FILE_NOT_EXIST")
         return (str(found.rows[int(version)]),) * (1 + sql.count("sum("))
 
     def count(self, sql: str) -> int:

@@ -368,6 +368,23 @@ def _with_a_slow_vacuum(scene: Scene, *, sources: bool = False) -> TableRun:
     return scene.run()
 
 
+def test_files_that_are_gone_after_a_killed_commit_end_with_the_version_to_restore(scene: Scene) -> None:
+    def kill(event: str) -> None:
+        if event == "landed":
+            scene.erase(list(scene.table.copies.live)[:1])
+            raise Kill
+
+    plan = scene.world.plan(partitioning=("day",))
+    scene.world.tick = kill
+    with pytest.raises(Kill):
+        scene.world.run(plan)
+    scene.world.tick = lambda _event: None
+    run = scene.world.run(plan, "ben")
+    assert run.outcome is RunOutcome.UNVERIFIED
+    assert run.message.startswith("version 4 is not what version 3 was: files of it are gone, as after a VACUUM with")
+    assert "RESTORE TABLE `delta`.`/lake/orders` TO VERSION AS OF 3" in run.hint
+
+
 def test_a_copy_that_takes_longer_than_deleted_files_are_kept_says_so_at_once(scene: Scene) -> None:
     scene.world.pace.limit = 1  # a byte an hour
     scene.set("delta.deletedFileRetentionDuration", "interval 2 hours")
