@@ -608,7 +608,7 @@ DEFECTS: tuple[Defect, ...] = (
     Defect(
         "copied files that are gone are committed",
         "tablectl/applying/copy_beside.py",
-        "if len(known) < len(times):",
+        "if len(known) < len(part.adds):",
         "if not known:",
         _COPIES,
     ),

@@ -117,6 +117,8 @@ class BesideCopy:
     files: dict[str, int] = field(default_factory=dict)
     """The files of this version, with their bytes."""
     parts: dict[str, CopiedPart] = field(default_factory=dict)
+    paths: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """The id of a part → its new files, as a listing has them."""
     written: dict[str, float] = field(default_factory=dict)
     """The id of a part → when the oldest of its files was written, in seconds since the epoch."""
     part_of: dict[str, str] = field(default_factory=dict)
@@ -219,20 +221,17 @@ class BesideCopy:
         there = self._there()
         self.look = self.window.clock.monotonic() - started
         for part in list(self.parts.values()):
-            if not part.adds:
-                continue
-            times = [there.get(_path(add)) for add in part.adds]
-            known = [each for each in times if each is not None]
-            if len(known) < len(times):
+            known = [there[path] for path in self.paths[part.id] if path in there]
+            if len(known) < len(part.adds):
                 self._give_up(part)
             else:
-                self.written[part.id] = min(known)
+                self.written[part.id] = min(known, default=self.written[part.id])
         self._give_up_old(old)
 
     def lost(self) -> list[CopiedPart]:
         """The parts with a file that is gone. Raises ``LiveError`` as ``check_files``."""
         there = self._there()
-        return [part for part in self.parts.values() if any(_path(add) not in there for add in part.adds)]
+        return [part for part in self.parts.values() if not there.keys() >= set(self.paths[part.id])]
 
     def repair(self, lost: Sequence[CopiedPart]) -> None:
         """Write some parts again from the replaced version, and put them in place. Raises ``EngineError`` if its files
@@ -244,12 +243,12 @@ class BesideCopy:
             self._compare(part)
             self.lease.prove(self.window.budget)
             self.repaired = self.copy.exchange(old.adds, adds)
-            self.parts[old.id] = part
+            self._know(part)
             self.unproven = [each for each in self.unproven if each is not old]
 
     def _there(self) -> Mapping[str, float]:
         """When each copied file was written. A listing does not show hidden folders, as of a column ``.x``."""
-        written = {_path(add): self.written[part.id] for part in self.parts.values() for add in part.adds}
+        written = {path: self.written[id_] for id_ in self.parts for path in self.paths[id_]}
         wanted = {path for path in written if is_data(path)}
         hidden = {path: at for path, at in written.items() if path not in wanted}
         return {**hidden, **self.window.reader.modified(self.plan.location, wanted)}
@@ -341,11 +340,15 @@ class BesideCopy:
 
     def _keep(self, part: CopiedPart) -> None:
         self.copy.use(part.adds)
-        self.parts[part.id] = part
-        self.written[part.id] = _written_at(part, self.began)
+        self._know(part)
         self.part_of |= dict.fromkeys(part.keys, part.id)
         for key in part.keys:
             self.missing.pop(key, None)
+
+    def _know(self, part: CopiedPart) -> None:
+        self.parts[part.id] = part
+        self.paths[part.id] = tuple(unquote(read_json(add)["add"]["path"]) for add in part.adds)
+        self.written[part.id] = _written_at(part, self.began)
 
     def _give_up(self, part: CopiedPart) -> None:
         self.copy.drop(part.adds)
@@ -370,11 +373,6 @@ class BesideCopy:
             slices[-1].append(key)
             bytes_, files = bytes_ - size, files - 1
         return slices
-
-
-def _path(add: str) -> str:
-    """The path of a copied file as a listing has it."""
-    return unquote(read_json(add)["add"]["path"])
 
 
 def _written_at(part: CopiedPart, otherwise: float) -> float:
