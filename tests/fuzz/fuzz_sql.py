@@ -16,7 +16,7 @@ from random import Random
 from types import SimpleNamespace
 from typing import Any
 
-from tablectl.applying.row_sums import checksums
+from tablectl.applying.row_sums import checksums, lost_rows
 from tablectl.attributes.policy import attribute
 from tablectl.delta.names import ColumnPath, TableName, column_text, parse_column
 from tablectl.delta.properties import columns_text
@@ -224,29 +224,77 @@ def _query(random: Random, parser: Any) -> str:
 
 
 def _checksums(random: Random, name: TableName, parser: Any) -> Any:
-    """The query that compares two versions of a rewritten table: each column of it, once for its number of values."""
+    """The queries of a rewrite: one compares two versions by a sum of each column, one counts what cannot be kept."""
     columns = sorted({text(random) for _ in range(random.randint(1, 4))})
-    fields = [{"name": each, "type": "long", "nullable": True, "metadata": {}} for each in columns]
-    schema = parse_schema(json.dumps({"type": "struct", "fields": fields}))
-    live = LiveTable(
-        name=name,
-        location="/t",
-        version=7,
-        table_id="x",
-        protocol=Protocol(1, 2),
-        schema=schema,
-        partition_columns=(),
-        clustering=None,
-        properties={},
-        files=1,
-        bytes=1,
-        vectors=0,
-    )
-    plan = parser.parsePlan(checksums(live, name.sql))
-    made = _items(plan.projectList())
-    counted = [_items(each.child().arguments())[0] for each in made[2::2]]
-    assert [_sequence(each.nameParts()) for each in counted] == [(each,) for each in columns]
+    inner = text(random)
+    kinds: list[Any] = ["long", "double", {"type": "array", "elementType": "long"}]
+    kinds.append({"type": "struct", "fields": [{"name": inner, "type": "long"}]})
+    kinds.append({"type": "map", "keyType": "string", "valueType": {"type": "array", "elementType": kinds[-1]}})
+    fields = [{"name": each, "type": random.choice(kinds), "nullable": True, "metadata": {}} for each in columns]
+    plan = parser.parsePlan(checksums(_live(name, fields), name.sql))
+    hashed = [
+        _items(_items(each.child().arguments())[0].child().arguments()) for each in _items(plan.projectList())[2:]
+    ]
+    assert [_sequence(each[0].child().nameParts()) for each in hashed] == [(each,) for each in columns]
+    for field, each in zip(fields, hashed, strict=True):
+        if field["type"] == kinds[3]:
+            assert _sequence(each[-1].nameParts()) == (field["name"], inner)
+    _counted(random, name, parser)
     return plan
+
+
+def _counted(random: Random, name: TableName, parser: Any) -> None:
+    """No expression of a table's log ends the query, or reads another table."""
+    parts = (
+        "(",
+        ")",
+        "a",
+        "1",
+        ",",
+        " ",
+        "--",
+        "/*",
+        "*/",
+        "'",
+        '"',
+        "`",
+        ";",
+        "SELECT",
+        "FROM b",
+        "\\",
+        "+",
+        "r'",
+        "CASE",
+    )
+    column, expression = text(random), "".join(random.choice(parts) for _ in range(random.randint(1, 8)))
+    fields = [
+        {"name": column, "type": "string", "nullable": True, "metadata": {}},
+        {
+            "name": f"{column}2",
+            "type": "long",
+            "nullable": True,
+            "metadata": {"delta.generationExpression": expression},
+        },
+    ]
+    live = _live(name, fields)
+    rows = lost_rows(live, (column,))
+    query = f"SELECT {', '.join(each.sql for each in rows)}\nFROM {name.sql} VERSION AS OF 7"
+    try:
+        plan = parser.parsePlan(query)
+    except Exception:  # noqa: BLE001  # of py4j
+        assert len(rows) == 4, query  # an expression that is no SQL
+        return
+    made = _items(plan.projectList())
+    assert len(made) == len(rows), query
+    assert plan.getClass().getSimpleName() == "Project", query
+    condition = _items(made[0].child().arguments())[0]
+    assert _sequence(condition.left().nameParts()) == (column,), query
+    assert all(str(each.child().nameParts().mkString(".")) == "count_if" for each in made), query
+
+
+def _live(name: TableName, fields: list[dict[str, Any]]) -> LiveTable:
+    schema = parse_schema(json.dumps({"type": "struct", "fields": fields}))
+    return LiveTable(name=name, location="/t", version=7, table_id="x", protocol=Protocol(1, 2), schema=schema)
 
 
 def _table(plan: Any) -> tuple[str, ...]:
