@@ -21,7 +21,7 @@ from tablectl.leases.lease import Lease
 from tablectl.leases.lease_records import RunningStatement
 from tablectl.model.commit import Commit
 from tablectl.model.commit_contents import Kind
-from tablectl.model.errors import EngineError, LiveError, TablectlError, WindowError
+from tablectl.model.errors import EngineError, LiveError, TablectlError, WindowError, is_conflict
 from tablectl.model.plan import Phase, Statement, TablePlan
 from tablectl.model.run_report import RunOutcome, StatementRun
 from tablectl.model.stamp import read_stamp
@@ -30,6 +30,11 @@ from tablectl.support.frozen import frozen
 _LOOK_EVERY = 1.0
 _OF_OTHERS = 50
 """How many commits of another table to search for a statement of ours."""
+
+UNGUARDED = (
+    "commits of writers without a guard won against each try, and another run may end the same way: guard these "
+    "writers (docs/guards.md), pause them with hooks, or start at a quiet moment (`--when quiet`)"
+)
 
 _log = logging.getLogger(__name__)
 
@@ -233,7 +238,8 @@ def check_took_effect(
     if not (runs or is_missing(statement, missing)):
         return
     if not unknown:
-        raise StopTableError(RunOutcome.FAILED, error_text(error), error.hint)
+        hint = UNGUARDED if is_conflict(error.condition) else error.hint
+        raise StopTableError(RunOutcome.FAILED, error_text(error), hint)
     hint = "run the same command again: it interrupts the statement, or waits until it has ended"
     raise StopTableError(
         RunOutcome.UNKNOWN, f"{error_text(error)}; what became of the statement is unknown: {unknown}", hint

@@ -54,6 +54,10 @@ _HINTS = {
     "DELTA_CONCURRENT_TRANSACTION": "another run re-clustered or overwrote the table at the same moment: run it again",
     "DELTA_CONCURRENT_DELETE_DELETE": "another writer rewrote the same files at the same moment: run the command again",
     "DELTA_CONCURRENT_WRITE": "another writer committed at the same moment: run the command again",
+    "DELTA_NEW_CHECK_CONSTRAINT_VIOLATION": "rows that were written after the count violate it: run the same command "
+    "again, which counts them and says how to find them",
+    "DELTA_NEW_NOT_NULL_VIOLATION": "rows that were written after the count hold NULL: run the same command again, "
+    "which counts them and says how to find them",
     "DELTA_UNKNOWN_CONFIGURATION": "this Delta version does not know the property: remove it, or upgrade the engine",
 }
 

@@ -186,6 +186,10 @@ def error_of(table: str, error: BaseException) -> TablectlError:
     if not isinstance(error, Exception) and type(error).__module__ != _RUST:
         raise error
     _log.debug("%s: unexpected error", table, exc_info=error)
+    if isinstance(error, OSError) and error.strerror:  # a disk's, which can be full, and rights that were taken away
+        place = f"{error.filename}: " if error.filename else ""
+        right = "give the login the right back" if isinstance(error, PermissionError) else "look at the place"
+        return BrokenTableError(f"{place}{error.strerror}"[:_LONGEST], f"{right}, and run the same command again")
     hint = f"please report this; with {DEBUG}=1 the traceback is printed"
     return BrokenTableError(f"unexpected error: {one_line(error)[:_LONGEST]}", hint)
 

@@ -376,7 +376,9 @@ def remarks(run: TableRun) -> list[tuple[str, str]]:
     facts += [("stream", f"{each.name} {each.note}") for each in run.streams]
     facts += [("others", f"version {each.version}{late_text(each)}") for each in run.foreign if each.run]
     facts += [("gate", run.shut)] if run.shut else []
-    facts += [("note", f"the after-hook {each} has not run yet") for each in run.owed]
+    facts += [
+        ("note", f"the after-hook {each} is still owed: the next apply of this table runs it") for each in run.owed
+    ]
     facts += [("note", note) for note in run.notes]
     facts += [("note", f"{each} was applied and verified, then changed by others") for each in run.later]
     return facts

@@ -378,7 +378,8 @@ def test_it_is_given_up_at_last(world: World) -> None:
     run = world.run(plan)
     assert (run.outcome, len(world.sent)) == (RunOutcome.FAILED, 5)
     assert run.message == "[DELTA_METADATA_CHANGED] someone was faster"
-    assert run.hint == "run the command again"
+    assert "commits of writers without a guard won against each try" in run.hint
+    assert "`--when quiet`" in run.hint
 
 
 def test_each_statement_has_its_own_tries(world: World) -> None:

@@ -192,7 +192,8 @@ def test_an_overwrite_is_written_to_the_location_and_never_to_a_name(named: Worl
     run = lake_run(named, plan, tick=lambda event: swap(named) if event == "before closed-overwrite" else None)
     blue, green = named.lake.tables["/blue"], named.lake.tables["/green"]
     assert (blue.live.partition_columns, len(green.history)) == (("day",), 1)
-    assert run.outcome is RunOutcome.APPLIED
+    assert run.outcome is RunOutcome.UNVERIFIED
+    assert run.message == "/blue is as declared, and the name main.sales.orders was moved to /green since"
     assert all("`/blue`" in sql for sql in named.asked)
 
 

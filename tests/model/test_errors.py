@@ -17,6 +17,7 @@ from tablectl.model.errors import (
     TablectlError,
     UsageError,
     WindowError,
+    error_of,
     one_line,
 )
 
@@ -80,3 +81,22 @@ def test_the_first_problems_of_each_file_are_told_and_how_many_more_there_are() 
     assert len(told) == 2 * (MOST_PROBLEMS + 1)
     assert [each.message for each in told if not each.line] == ["and 900 more problems"] * 2
     assert len(InputError(tuple(problems[:MOST_PROBLEMS])).problems) == MOST_PROBLEMS
+
+
+@pytest.mark.parametrize(
+    ("error", "message", "hint"),
+    [
+        (
+            PermissionError(13, "Permission denied", "/lake/a/_delta_log"),
+            "/lake/a/_delta_log: Permission denied",
+            "right",
+        ),
+        (OSError(28, "No space left on device"), "No space left on device", "look at the place"),
+    ],
+)
+def test_a_right_that_was_taken_away_is_not_to_be_reported_as_a_fault_of_the_program(
+    error: OSError, message: str, hint: str
+) -> None:
+    found = error_of("lake.sales.orders", error)
+    assert (found.message, hint in found.hint) == (message, True)
+    assert "please report" not in found.hint
