@@ -116,7 +116,7 @@ def _run_plan(
     settled = run_owed_hooks(window, [*map(_with_owed_hooks, plan.tables), *unchanged])
     runs, canary = _run_in_stages(window, drivers, todo)
     runs |= continued_streams(window, todo, runs, positions)
-    runs |= _last_looks(window, todo, runs)
+    runs |= _last_looks(window, drivers, todo, runs)
     runs |= barred | {table.name: _left_out(table) for table in plan.tables if table.refusals}
     runs = settled | {name: _after_settled(run, settled.get(name)) for name, run in runs.items()}
     return RunReport(
@@ -134,8 +134,14 @@ def _run_plan(
     )
 
 
-def _last_looks(window: RunContext, tables: Sequence[TablePlan], runs: Runs) -> dict[str, TableRun]:
-    """The runs after a last look at each table, several at a time: each takes a request or two."""
+def _last_looks(
+    window: RunContext, drivers: Sequence[Driver], tables: Sequence[TablePlan], runs: Runs
+) -> dict[str, TableRun]:
+    """The runs after a last look at each table, several at a time: each takes a request or two. Names are looked up by
+    a driver that still answers.
+    """
+    engines = [each.engine for each in drivers] or [window.engine]
+    window = replace(window, engine=next((each for each in engines if each.alive()), window.engine))
 
     def look(table: TablePlan) -> TableRun:
         return _noted(partial(looked_again, window, table), runs[table.name])

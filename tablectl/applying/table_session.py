@@ -317,7 +317,8 @@ def looked_again(window: RunContext, plan: TablePlan, run: TableRun) -> TableRun
         )
         theirs = [each for each in reversed(newer) if read_stamp(each.user_metadata) != window.stamp]
         head = read_planned(window, plan) if theirs else None
-        where = window.where(plan.table) if run.commits and not plan.table.is_path else plan.location
+        by_name = run.commits and not plan.table.is_path and window.engine.alive()
+        where = window.where(plan.table) if by_name else plan.location
     except TablectlError as error:
         message = f"it was as declared, and could not be looked at again at the end of the run: {error.message}"
         return replace(run, outcome=RunOutcome.UNVERIFIED, message=message, hint=error.hint or "run the command again")

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from tablectl.applying.events import RunEvent
-from tablectl.model.errors import EngineError
+from tablectl.model.errors import EngineError, MissingError
 from tablectl.model.plan import Plan
 from tablectl.model.run_report import RunOutcome, RunReport
 from tablectl.policies.config import WindowConfig
@@ -147,11 +147,11 @@ def test_a_name_that_was_moved_after_the_change_is_reported() -> None:
     assert "/lake/a is as declared, and the name lake.sales.orders was moved to /lake/swapped since" in found.message
 
 
-def test_an_engine_that_is_gone_at_the_end_cannot_say_where_the_name_leads() -> None:
+def test_a_name_that_was_dropped_after_the_change_is_reported() -> None:
     run = named()
 
     def gone(_name: object) -> str:
-        raise EngineError("the engine does not answer")
+        raise MissingError("lake.sales.orders does not exist")
 
     def notify(event: RunEvent) -> None:
         if event.table == "lake.sales.orders" and event.step == "released":
@@ -160,6 +160,19 @@ def test_an_engine_that_is_gone_at_the_end_cannot_say_where_the_name_leads() -> 
     run.notify = notify
     found = next(each for each in run.apply().tables if each.name == "lake.sales.orders")
     assert found.outcome is RunOutcome.UNVERIFIED
+
+
+def test_an_engine_that_dies_after_the_last_statement_changes_no_outcome() -> None:
+    """The log says that the table is as declared, and its name was looked up directly before the statement."""
+    run = named()
+
+    def notify(event: RunEvent) -> None:
+        if event.step == "released" and event.table == "lake.sales.orders":
+            run.engine.is_alive = False
+
+    run.notify = notify
+    found = next(each for each in run.apply().tables if each.name == "lake.sales.orders")
+    assert found.outcome is RunOutcome.APPLIED
 
 
 def test_a_run_that_failed_keeps_its_own_words() -> None:

@@ -34,7 +34,7 @@ class Cell:
     clones: list[str] = field(default_factory=list)
     steps: list[str] = field(default_factory=list)
     labels: list[str] = field(default_factory=list)
-    """The same with how often each was told so far: ``execute 2``."""
+    """The same, numbered by kind: ``execute 2``."""
     wrong: list[str] = field(default_factory=list)
     """Who needed a file when VACUUM was sent."""
 
