@@ -92,6 +92,8 @@ def statement_elsewhere(window: RunContext, names: Iterable[str]) -> LeftElsewhe
             since = now
             window.records_seen[name] = last.id, now
         left = since + last.statement_silence - now
+        if seen not in {"", last.id} and last.held:  # another apply is at work there, for as long as it takes
+            return LeftElsewhere(f"another apply runs a statement on {name}, which shared the window")
         if left > 0 and not window.has_committed(place, last.running.run, last.running.version):
             return LeftElsewhere(f"a statement may still run on {name}, which shared the window", left)
     return None

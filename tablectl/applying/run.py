@@ -161,7 +161,7 @@ def _after_settled(run: TableRun, settled: TableRun | None) -> TableRun:
     """
     if settled is None:
         return run
-    notes = (*settled.notes, *run.notes)
+    notes = tuple(dict.fromkeys((*settled.notes, *run.notes)))
     if run.epoch:
         return replace(run, notes=notes)
     return replace(run, owed=settled.owed, notes=notes, shut_ms=settled.shut_ms, shut=settled.shut)

@@ -111,6 +111,19 @@ def test_the_commit_of_the_statement_ends_the_wait() -> None:
     assert 30 <= min(case.resumed()) < 40
 
 
+def test_an_apply_that_is_at_work_on_the_other_table_is_not_waited_for() -> None:
+    """It can take hours. The jobs stay paused meanwhile."""
+    case = Left()
+    case.dies("a", owed=True, runs=False)
+    live = case.run.hold("b")
+    live.gate(Gate.CLOSED)
+    live.announce(RunningStatement("elsewhere", "tablectl-r9-b", BOUND, "r9", 0))
+    run = case.apply("a")
+    assert case.run.clock.now - case.began < 60
+    assert (case.resumed(), run.owed) == ([], ("resume",))
+    assert len([note for note in run.notes if "on delta.`/lake/b`, which shared the window" in note]) == 1
+
+
 def test_a_statement_of_a_window_that_was_not_shared_is_not_waited_for() -> None:
     case = Left()
     case.dies("a", owed=True, runs=False, names=())
