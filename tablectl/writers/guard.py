@@ -254,10 +254,10 @@ def _share(hold: _Hold, text: str) -> bool:
             if entry.mode.covers(hold.mode) and entry.join():
                 hold.entries.append(entry)
                 return True
-    stronger = next((each for each in around if each.ours and each.entries), None)
-    if stronger is not None:
+    looser = [each for each in around if each.ours and each.entries and not each.mode.covers(hold.mode)]
+    if looser:
         raise _StrongerModeError(
-            f"{text}: a guard of mode {hold.mode} inside one of mode {stronger.mode} could wait forever: give the "
+            f"{text}: a guard of mode {hold.mode} inside one of mode {looser[0].mode} could wait forever: give the "
             f"outer one mode {hold.mode}"
         )
     return False
@@ -293,10 +293,13 @@ class _Entry:
         return self._terms.mode
 
     def join(self) -> bool:
-        """Protect one more write. False if the last one has ended."""
+        """Protect one more write. False if the last one has ended, or if an apply took the guard for dead: then no
+        apply waits for it.
+        """
         with self._lock:
-            self._holders += self._holders > 0
-            return self._holders > 0
+            joins = self._holders > 0 and not self._thread.was_passed
+            self._holders += joins
+            return joins
 
     def leave(self, *, wait: bool) -> None:
         """A write has ended; the last one withdraws the guard. ``wait`` says whether its end waits for that."""

@@ -45,7 +45,8 @@ class GuardThread:
         self._ttl = ttl
         self._guard: StoredGuard | None = None
         self._failed = False
-        self._was_passed = False
+        self.was_passed = False
+        """Whether an apply is known to have taken the guard for dead."""
         self._clock: Clock = SystemClock()
         self._began = self._clock.monotonic()
         self._calls: SimpleQueue[tuple[Future[Any], Callable[[], Any]] | None] = SimpleQueue()
@@ -91,8 +92,8 @@ class GuardThread:
 
     def _look_back(self, guard: StoredGuard) -> None:
         """Warn if an apply took the guard for dead and continued."""
-        if not self._was_passed and guard.is_taken_for_dead():
-            self._was_passed = True
+        if not self.was_passed and guard.is_taken_for_dead():
+            self.was_passed = True
             _log.warning(
                 "%s: an apply took this write for dead, because its guard was not renewed for %g s, and went on: the "
                 "write may fail once. Give its guard a longer ttl",

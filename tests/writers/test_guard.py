@@ -444,6 +444,22 @@ def test_an_inner_guard_does_not_wait_for_an_apply_that_waits_for_the_outer(plac
             pass
 
 
+def test_inside_a_guard_that_was_taken_for_dead_a_guard_has_a_record_of_its_own(place: Place) -> None:
+    """No apply waits for the outer one any more, so it protects nothing, and waiting is no deadlock."""
+    guard = tablectl.guard(None, str(place), "append")
+    with guard:
+        lease = place.apply()
+        lease.gate(Gate.CLOSED)
+        lease.note_dead([*place.guards])
+        (entry,) = guard._entries[0].entries
+        assert entry._thread._renewed()
+        with pytest.raises(tablectl.GuardTimeout), tablectl.guard(None, str(place), "append", timeout=0):
+            pytest.fail("it went through")
+        lease.gate(Gate.OPEN)
+        with tablectl.guard(None, str(place), "append"):
+            assert len(place.guards) == 2
+
+
 def test_the_innermost_asks_the_outermost(place: Place) -> None:
     with (
         tablectl.guard(None, str(place), "rewrite"),
