@@ -289,7 +289,7 @@ def _wait_for_end(session: TableSession, sent: Sent) -> bool:
     """Interrupt a statement and wait until the engine says that nothing of it runs, at most for the lease's ttl.
 
     A statement has ended if its engine says so or its process is gone (``engine/liveness.py``), or if its only commit
-    is in the log. A later commit of metadata by somebody else does not end it: Delta refuses only transactions that
+    is in the log. A later commit of metadata by another client does not end it: Delta refuses only transactions that
     began before that commit (``checkNoMetadataUpdates`` in ``ConflictChecker.scala`` of Delta 4.4.0), and one that
     waits in the server for its turn has not begun.
     """

@@ -445,7 +445,7 @@ def test_an_inner_guard_does_not_wait_for_an_apply_that_waits_for_the_outer(plac
 
 
 def test_inside_a_guard_that_was_taken_for_dead_a_guard_has_a_record_of_its_own(place: Place) -> None:
-    """No apply waits for the outer one any more, so it protects nothing, and waiting is no deadlock."""
+    """No apply waits for the outer one any more, so it protects nothing, and waiting causes no deadlock."""
     guard = tablectl.guard(None, str(place), "append")
     with guard:
         lease = place.apply()
