@@ -152,6 +152,7 @@ class GateKeeper:
         if not left.over:
             self._give_up(left, statement)
         self._name_dead(statement)
+        self._drained = gate  # it may have been open for a moment
 
     def _let_in(self, together: SharedWindow) -> None:
         """Let in the writers that the window waits for, while this table sends nothing. If that fails, they wait."""
