@@ -6,6 +6,7 @@ import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -287,6 +288,25 @@ def test_the_gates_of_a_window_let_no_one_in_before_the_first_statement() -> Non
         ("drained", "closed", False),
         ("before closed-set", "closed", False),
     }
+
+
+def test_a_gate_that_opened_for_a_moment_after_all_had_met_is_shut_before_the_first_statement() -> None:
+    """For a writer that was let in, and waits at the gate of a table outside of the window."""
+    run = group("ab", config=WindowConfig(drain=60))
+    gates = gates_at(run, "before")
+    put: list[FakeGuard] = []
+
+    def come_late(event: Any) -> None:
+        if (event.step, event.table[-2], run.gate("b")) == ("drained", "b", "closed") and not put:
+            guard = FakeGuard(run.stores["/lake/b"], mode=GuardMode.APPEND)
+            run.stores["/lake/b"].kept[guard.record.name] = replace(guard.record, waits="/lake/z").to_bytes()
+            put.append(guard)
+            run.clock.later(5, guard.end)
+
+    run.notify = come_late
+    assert run.apply().exit_code == 0
+    assert ("b", "gate open") in run.steps[: run.steps.index(("b", "before closed-set"))]
+    assert [each["b"] for each in gates] == ["closed", "closed"]
 
 
 @pytest.mark.parametrize("outer_first", [False, True])
