@@ -82,6 +82,7 @@ def test_another_client_ends_what_carries_our_tag_and_nothing_else(
     assert (found["alive"], found["bound"]) == (True, 450)
     assert (found["other server"], found["other user"], found["no address"]) == (None, None, None)
     assert found["another tag"] is False
+    assert found["driver"], "the port of the server's process is known, and answers"
     assert (found["ended"], found["the other goes on"]) == (True, True)
     assert found["errors"] == {tag: ["OPERATION_CANCELED", True] for tag in ("run-1", "run-2")}
     assert [len(read_commits(f"{tmp_path}/{name}", after=0)) for name in ("ours", "others")] == [0, 0]

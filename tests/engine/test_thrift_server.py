@@ -72,13 +72,12 @@ def running(spark: Any) -> list[str]:
 
 def test_the_server_ends_a_statement_after_the_bound(spark: Any, thrift_server: str, tmp_path: Path) -> None:
     table = create(spark, tmp_path / "t", "id BIGINT")
-    engine = connect(thrift_server, statement_bound=1234.0)
+    engine = connect(thrift_server, statement_bound=1234.0, commit_bound=1.0)
     assert engine.row("SET spark.sql.thriftServer.queryTimeout")[1] == "1234"
-    engine.execute("SET spark.sql.thriftServer.queryTimeout=1")  # of the connection that is used next
     with pytest.raises(
         EngineError, match=r"took too long \(`engine.statement_bound`, `engine.commit_bound`\)"
     ) as caught:
-        engine.execute(slow(table), "run-1")
+        engine.execute(slow(table), "run-1", quick=True)
     assert (caught.value.unanswered, engine.interrupt("run-1")) == (True, None), "it may go on for a moment"
     assert (engine.interrupt("run-2"), engine.interrupt("run-1", "this process")) == (False, None)
     engine.close()
