@@ -62,7 +62,7 @@ def _started(conf: Mapping[str, str], stores: Mapping[str, Mapping[str, str]]) -
         builder = builder.config(key, value)
     with tempfile.NamedTemporaryFile("w+", prefix="tablectl-spark-", suffix=".log") as log:
         try:
-            with _stderr_to(log):
+            with own_programs(), _stderr_to(log):
                 return builder.getOrCreate(), True
         except Exception as error:
             log.seek(0)
@@ -77,6 +77,28 @@ def why_not_started(log: str, error: Exception) -> str:
     unresolved = packages or [line for line in lines if "not found" in line]
     reason = unresolved[0] if unresolved else engine_error(error).message
     return f"the local Spark session did not start: {reason}"
+
+
+@contextmanager
+def own_programs() -> Iterator[None]:
+    """While Spark starts, its programs are those of the installed PySpark. PySpark looks for them in the folder above
+    the current one first (``find_spark_home.py``), and its workers import modules of the current one: in a checkout, a
+    branch decides what is there.
+    """
+    saved = dict(os.environ)
+    os.environ["PYTHONSAFEPATH"] = "1"
+    spec = find_spec("pyspark")
+    if "SPARK_HOME" not in os.environ and spec is not None and spec.origin is not None:
+        home = Path(spec.origin).parent
+        places = (home / "spark-distribution", home, home.parents[1])
+        found = next((each for each in places if (each / "bin" / "spark-submit").is_file()), None)
+        os.environ |= {} if found is None else {"SPARK_HOME": str(found)}
+    try:
+        yield
+    finally:
+        for name in ("PYTHONSAFEPATH", "SPARK_HOME"):
+            os.environ.pop(name, None)
+            os.environ |= {name: saved[name]} if name in saved else {}
 
 
 @contextmanager

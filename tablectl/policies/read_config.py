@@ -32,7 +32,7 @@ from tablectl.policies.field_types import (
     single_values,
 )
 from tablectl.policies.parse_yaml import parse_document
-from tablectl.policies.repository import read_bytes, shown_path
+from tablectl.policies.repository import read_bytes, shown_path, stays_below
 from tablectl.policies.spelling_hints import nearest, shown
 from tablectl.policies.value_reader import ValueReader
 from tablectl.policies.variables import Variables
@@ -167,7 +167,7 @@ def load_config(directory: Path, environ: Mapping[str, str], env: str | None = N
     an unknown environment.
     """
     path, problems = directory / FILE, list[Problem]()
-    values, places = read_values(path, problems)
+    values, places = _own_values(directory, environ, problems)
     file = SourceFile(shown_path(path), 1, 1)
     unmerged: tuple[str, ...] = ()
     if not environ.get(BASE) and is_unmerged(environ):
@@ -194,7 +194,7 @@ def load_config(directory: Path, environ: Mapping[str, str], env: str | None = N
     assert isinstance(known, Config)
     if chosen and chosen not in known.env:
         raise _no_such(chosen, known, "" if env is not None else f", which {ENV} names")
-    confined = _checkout_of(directory) if environ.get(BASE) or is_unmerged(environ) else ""
+    confined = _confined(directory, environ)
     return replace(config, env=known.env, environment=chosen, confined_to=confined, unmerged=unmerged)
 
 
@@ -219,7 +219,7 @@ def _checkout_of(directory: Path) -> str:
 
 def config_values(directory: Path, environ: Mapping[str, str]) -> dict[str, Any]:
     """The plain values of a directory's file, and of the one that ``TABLECTL_BASE_CONFIG`` names, which are valid."""
-    values = read_values(directory / FILE, [])[0]
+    values = _own_values(directory, environ, [])[0]
     return combined(values, read_values(Path(environ[BASE]), [])[0]) if environ.get(BASE) else values
 
 
@@ -227,7 +227,18 @@ def ignored_keys(directory: Path, environ: Mapping[str, str]) -> tuple[str, ...]
     """The keys of a directory's file that are ignored because ``TABLECTL_BASE_CONFIG`` names another file."""
     if not environ.get(BASE):
         return ()
-    return ignored(read_values(directory / FILE, [])[0], read_values(Path(environ[BASE]), [])[0])
+    return ignored(_own_values(directory, environ, [])[0], read_values(Path(environ[BASE]), [])[0])
+
+
+def _own_values(directory: Path, environ: Mapping[str, str], problems: list[Problem]) -> tuple[dict[str, Any], Places]:
+    """The values of a directory's own file. In a job of an unmerged branch, it is no link to a file elsewhere."""
+    path = directory / FILE
+    return read_values(path, problems) if stays_below(path, _confined(directory, environ), problems) else ({}, {})
+
+
+def _confined(directory: Path, environ: Mapping[str, str]) -> str:
+    """The folder out of which no file of an unmerged branch leads; empty for merged ones."""
+    return _checkout_of(directory) if environ.get(BASE) or is_unmerged(environ) else ""
 
 
 def _read_base(path: Path, problems: list[Problem]) -> tuple[dict[str, Any], Places]:

@@ -50,7 +50,7 @@ def find_files(paths: Sequence[Path], problems: list[Problem], root: str = "") -
     """
     found: dict[str, Path] = {}
     for path in paths:
-        if not _stays(path, root, problems):
+        if not stays_below(path, root, problems):
             continue
         inside = tuple(_walk(path, problems, root)) if _is_directory(path) else (path,)
         if not inside:
@@ -70,7 +70,7 @@ def _is_directory(path: Path) -> bool:
         return False
 
 
-def _stays(path: Path, root: str, problems: list[Problem]) -> bool:
+def stays_below(path: Path, root: str, problems: list[Problem]) -> bool:
     """Whether a path is below a directory with all links resolved. Reports it otherwise."""
     if not root or f"{os.path.realpath(path)}/".startswith(f"{root.rstrip('/')}/"):
         return True
@@ -91,10 +91,14 @@ def _walk(top: Path, problems: list[Problem], root: str) -> Iterator[Path]:
             continue
         seen.add(real)
         folders[:] = sorted(
-            name for name in folders if not name.startswith(".") and _stays(Path(folder, name), root, problems)
+            name for name in folders if not name.startswith(".") and stays_below(Path(folder, name), root, problems)
         )
         for name in sorted(names):
-            if name.endswith(_SUFFIXES) and not name.startswith(".") and _stays(Path(folder, name), root, problems):
+            if (
+                name.endswith(_SUFFIXES)
+                and not name.startswith(".")
+                and stays_below(Path(folder, name), root, problems)
+            ):
                 yield Path(folder) / name
 
 

@@ -399,6 +399,28 @@ def test_no_link_of_a_branch_leads_out_of_the_repository(
     assert runner.step("plan")[0] == 0, "a link inside"
 
 
+def test_the_configuration_of_a_branch_is_no_link_to_a_file_elsewhere(
+    runner: Runner, repo: Repository, orders: Path, tmp_path: Path
+) -> None:
+    """Its keys would be in a warning, in the comment and in the log."""
+    branch(runner, repo, BASE)
+    runner.environ["TABLECTL_BASE_CONFIG"] = runner.step("base")[1]["config"]
+    keys = tmp_path / "keys.yaml"
+    keys.write_text("hunter2: x\nengine: {hunter3: x}\n")
+    Path("tablectl.yaml").unlink()
+    Path("tablectl.yaml").symlink_to(keys)
+    said = ""
+    for step in ("plan", "drift"):
+        assert runner.step(step)[0] == 1
+        said += runner.log
+    assert "a link that leads out of the repository" in runner.summary
+    assert "hunter" not in runner.summary + said
+    Path("own.yaml").write_text("variables: {TEAM: pay}\n")
+    Path("tablectl.yaml").unlink()
+    Path("tablectl.yaml").symlink_to("own.yaml")
+    assert runner.step("plan")[0] == 0, "a link inside"
+
+
 def test_a_base_without_a_file_has_the_defaults(runner: Runner, repo: Repository, orders: Path) -> None:
     branch(runner, repo, None)
     Path("tablectl.yaml").write_text("engine: {remote: 'sc://evil'}\n")

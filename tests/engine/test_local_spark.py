@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
 import pytest
 
 from tablectl.engine import local_spark as module
-from tablectl.engine.local_spark import hadoop_version, store_conf, store_packages
+from tablectl.engine.local_spark import hadoop_version, own_programs, store_conf, store_packages
 
 CHAIN = "software.amazon.awssdk.auth.credentials.DefaultCredentialsProvider"
 S3A = "org.apache.hadoop.fs.s3a.S3AFileSystem"
@@ -58,3 +61,31 @@ def test_the_package_is_that_of_the_hadoop_of_pyspark_unless_the_user_has_one(mo
 def test_the_hadoop_of_the_installed_pyspark_is_known() -> None:
     pytest.importorskip("pyspark")
     assert hadoop_version().startswith("3.")
+
+
+def test_a_checkout_does_not_bring_the_programs_of_spark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The folder of ``tablectl.yaml`` is one below the root, where a branch has ``bin/spark-submit``."""
+    from pyspark.find_spark_home import _find_spark_home
+
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "spark-submit").write_text("#!/bin/sh\n")
+    (tmp_path / "jars").mkdir()
+    (tmp_path / "lake").mkdir()
+    monkeypatch.chdir(tmp_path / "lake")
+    monkeypatch.delenv("SPARK_HOME", raising=False)
+    monkeypatch.delenv("PYTHONSAFEPATH", raising=False)
+    assert _find_spark_home() == str(tmp_path), "the attack works where PySpark looks for it"
+    with own_programs():
+        assert Path(_find_spark_home()) == pyspark_home()
+        assert os.environ["PYTHONSAFEPATH"] == "1"
+    assert not {"SPARK_HOME", "PYTHONSAFEPATH"} & os.environ.keys()
+    monkeypatch.setenv("SPARK_HOME", "/opt/spark")
+    with own_programs():
+        assert _find_spark_home() == "/opt/spark"
+    assert os.environ["SPARK_HOME"] == "/opt/spark"
+
+
+def pyspark_home() -> Path:
+    import pyspark
+
+    return Path(str(pyspark.__file__)).parent
