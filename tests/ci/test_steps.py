@@ -19,7 +19,8 @@ from tablectl.ci.__main__ import main
 from tablectl.model.errors import DEBUG
 from tablectl.planning.plan_file import digest_of, dump_plan
 from tablectl.policies.read_config import load_config
-from tests.ci.conftest import FakeGitHub, Runner, base_commit, git, land, merge, zipped
+from tests.ci.conftest import FakeGitHub, Runner, base_commit, git, land, merge, read_outputs, zipped
+from tests.ci.hostile_files import hostile_files
 from tests.commands.conftest import FakeSpark, Repository
 from tests.commands.log_lake import Logged, set_property
 
@@ -399,7 +400,7 @@ def test_no_link_of_a_branch_leads_out_of_the_repository(
     assert runner.step("plan")[0] == 0, "a link inside"
 
 
-def test_the_configuration_of_a_branch_is_no_link_to_a_file_elsewhere(
+def test_the_configuration_of_a_branch_cannot_be_a_link_to_a_file_elsewhere(
     runner: Runner, repo: Repository, orders: Path, tmp_path: Path
 ) -> None:
     """Its keys would be in a warning, in the comment and in the log."""
@@ -468,6 +469,30 @@ def test_a_directory_that_looks_like_a_repository_runs_nothing(
     assert not pwned.exists()
     subprocess.run(["git", "fetch", "-q", "origin"], check=False, capture_output=True)
     assert pwned.exists(), "the attack works where Git looks for the repository itself"
+
+
+def test_no_file_of_a_branch_is_code_or_configuration_of_its_job(
+    runner: Runner, repo: Repository, orders: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The steps as the files have them, in processes of their own, below the root of the checkout."""
+    lake = repo.root / "lake"
+    shutil.copytree("policies", lake / "policies")
+    monkeypatch.chdir(lake)
+    branch(runner, Repository(lake, repo.lake), None)
+    pwned = tmp_path / "pwned"
+    for folder in (repo.root, lake):
+        for name, text in hostile_files(pwned).items():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_text(text)
+    output = tmp_path / "output"
+    environ = {**os.environ, **runner.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    environ |= {"GITHUB_OUTPUT": str(output), "GITHUB_EVENT_NAME": "pull_request"}
+    for step, code in (("base", 0), ("plan", 0), ("drift", 2)):
+        command = [sys.executable, "-P", "-m", "tablectl.ci", step]
+        ran = subprocess.run(command, env=environ, capture_output=True, text=True, check=False)
+        assert ran.returncode == code, ran.stdout + ran.stderr
+        environ["TABLECTL_BASE_CONFIG"] = read_outputs(output).get("config", "")
+    assert not pwned.exists()
 
 
 def test_no_branch_but_the_one_that_is_applied_is_a_base(
