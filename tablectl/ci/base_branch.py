@@ -13,7 +13,7 @@ from tablectl.commands.project import Project
 from tablectl.model.errors import InputError, PlanFileError, UsageError
 from tablectl.model.plan import Plan
 from tablectl.policies.read_config import FILE, load_config
-from tablectl.support.git import GitError, find_checkout
+from tablectl.support.git import Config, GitError, find_checkout
 
 _MOST = 1 << 20
 _SHORT = 80
@@ -88,12 +88,13 @@ def check_newest(plan: Plan, commit: str, branch: str, environ: Mapping[str, str
     )
 
 
-def _header(environ: Mapping[str, str]) -> dict[str, str]:
-    """The token for the job's own server: checkouts of private repositories do not keep it
-    (``persist-credentials``).
+def _header(environ: Mapping[str, str]) -> Config:
+    """The token for the job's own server: checkouts of private repositories do not keep it (``persist-credentials``).
+    Where they do, it replaces the one of the checkout: GitHub answers two headers with an error.
     """
     token, server = environ.get("INPUT_TOKEN", "").strip(), environ.get("GITHUB_SERVER_URL", "")
     if not token or not server.startswith("https://"):
-        return {}
+        return ()
     basic = base64.b64encode(f"x-access-token:{token}".encode()).decode()
-    return {f"http.{server.rstrip('/')}/.extraheader": f"AUTHORIZATION: basic {basic}"}
+    key = f"http.{server.rstrip('/')}/.extraheader"
+    return ((key, ""), (key, f"AUTHORIZATION: basic {basic}"))

@@ -44,8 +44,14 @@ _KEPT = re.compile(r"GIT_(?:SSH|SSL_|HTTP_|CONFIG_(?:GLOBAL|SYSTEM|NOSYSTEM)\Z)"
 """The variables of Git that say how this user reaches a server. All others, such as those of a hook, could name another
 repository, or a program.
 """
+_WORKSPACES = ("GITHUB_WORKSPACE", "CI_PROJECT_DIR")
+"""Name the folder into which GitHub or GitLab checks out. In a container, other users own its files."""
 _OF_STEPS = frozenset({"INPUT_TOKEN", "NOTE_TOKEN"})
 _LINK, _MODULE = b"120000", b"160000"
+
+
+Config = Sequence[tuple[str, str]]
+"""Settings of Git and their values. A setting with several values is there several times."""
 
 
 class GitError(Exception):
@@ -61,12 +67,12 @@ class Checkout:
     root: Path
     repository: Path
 
-    def git(self, *words: str, given: bytes = b"", config: Mapping[str, str] | None = None) -> bytes:
+    def git(self, *words: str, given: bytes = b"", config: Config = ()) -> bytes:
         """The output of a command of Git. ``config`` reaches it without being shown in a list of processes. Raises
         ``GitError``.
         """
         named = {"GIT_DIR": str(self.repository), "GIT_WORK_TREE": str(self.root)}
-        return _run(self.directory, words, named | _variables(config or {}), given)
+        return _run(self.directory, words, named | _variables(config), given)
 
     def commit_of(self, ref: str) -> str:
         """The whole hash of the commit that a text names. Raises ``GitError``, also for a name that is a tag's and a
@@ -81,7 +87,7 @@ class Checkout:
         asked = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref}^{{commit}}")
         return self.git(*asked).decode(errors="replace").strip()
 
-    def newest(self, branch: str, config: Mapping[str, str] | None = None) -> str:
+    def newest(self, branch: str, config: Config = ()) -> str:
         """The newest commit of a branch of ``origin``, as the server has it. Raises ``GitError``."""
         ref = f"refs/heads/{branch}"
         lines = self.git("ls-remote", "--quiet", "origin", ref, config=config).decode(errors="replace").splitlines()
@@ -90,7 +96,7 @@ class Checkout:
             raise GitError(f"finds no branch {branch} at `origin`")
         return found[0]
 
-    def fetch(self, commit: str, config: Mapping[str, str] | None = None) -> None:
+    def fetch(self, commit: str, config: Config = ()) -> None:
         """Make sure that a commit is here. It alone is fetched, where it is not. Raises ``GitError``."""
         try:
             self.git("cat-file", "-e", f"{commit}^{{commit}}")
@@ -98,7 +104,7 @@ class Checkout:
             words = ("fetch", "--quiet", "--no-tags", "--no-recurse-submodules", "--depth=1", "origin", commit)
             self.git(*words, config=config)
 
-    def save(self, commit: str, paths: Sequence[str], folder: Path, config: Mapping[str, str] | None = None) -> None:
+    def save(self, commit: str, paths: Sequence[str], folder: Path, config: Config = ()) -> None:
         """Save files and folders of a commit in ``folder``, which is empty but for what this wrote. Links stay links
         where they lead to a place in it; submodules are left out. Raises ``GitError``.
 
@@ -139,6 +145,8 @@ def find_checkout(directory: Path) -> Checkout:
     root = next((each for each in (here, *here.parents) if os.path.lexists(each / ".git")), None)
     if root is None:
         raise GitError("finds no repository here")
+    if any(root.is_relative_to(os.path.realpath(os.environ[name])) for name in _WORKSPACES if os.environ.get(name)):
+        return Checkout(here, root, root / ".git")
     # Where GIT_DIR names the repository, Git does not look at its owner, so it is asked without.
     found = _run(root, ("rev-parse", "--absolute-git-dir"), {"GIT_CEILING_DIRECTORIES": str(root.parent)})
     repository = Path(os.fsdecode(found.rstrip(b"\n")))
@@ -162,9 +170,9 @@ def _run(directory: Path, words: Sequence[str], more: Mapping[str, str], given: 
     return ran.out
 
 
-def _variables(config: Mapping[str, str]) -> dict[str, str]:
+def _variables(config: Config) -> dict[str, str]:
     found = {"GIT_CONFIG_COUNT": str(len(config))} if config else {}
-    for number, (key, value) in enumerate(config.items()):
+    for number, (key, value) in enumerate(config):
         found |= {f"GIT_CONFIG_KEY_{number}": key, f"GIT_CONFIG_VALUE_{number}": value}
     return found
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import ast
 import os
 import subprocess
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
@@ -186,7 +188,9 @@ def test_variables_of_a_hook_name_no_other_repository(root: Path, home: Path, mo
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder to another user")
-def test_the_repository_of_another_user_is_not_used_before_it_is_trusted(root: Path, home: Path) -> None:
+def test_the_repository_of_another_user_is_not_used_before_it_is_trusted(
+    root: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """On a machine of several users, anyone can make ``/tmp/.git``."""
     for each in (root, *root.rglob("*")):
         os.chown(each, 12345, 12345)
@@ -194,8 +198,35 @@ def test_the_repository_of_another_user_is_not_used_before_it_is_trusted(root: P
     below.mkdir()
     with pytest.raises(GitError, match="dubious ownership"):
         find_checkout(below)
+    with monkeypatch.context() as job:
+        job.setenv("GITHUB_WORKSPACE", str(root))
+        assert find_checkout(below).commit_of("HEAD"), "a job's own checkout, which a container sees as another user's"
     git("config", "--global", "safe.directory", str(root))
     assert find_checkout(below).root == root
+
+
+def test_a_login_of_the_job_replaces_that_of_the_checkout(root: Path) -> None:
+    """GitHub refuses a request with two of them."""
+    asked: list[list[str]] = []
+
+    class Server(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked.append(self.headers.get_all("Authorization") or [])
+            self.send_error(404)
+
+        def log_message(self, *_args: object) -> None:
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Server) as server:
+        Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
+        address = f"http://127.0.0.1:{server.server_address[1]}/"
+        git("remote", "add", "origin", f"{address}acme/lake")
+        key = f"http.{address}.extraheader"
+        git("config", key, "Authorization: basic old")
+        with pytest.raises(GitError):
+            find_checkout(root).newest("main", ((key, ""), (key, "Authorization: basic new")))
+        server.shutdown()
+    assert asked[0] == ["basic new"]
 
 
 def test_a_worktree_has_the_repository_of_its_own(root: Path, home: Path) -> None:
