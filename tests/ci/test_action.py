@@ -25,6 +25,7 @@ from tests.ci.hand import ACTION, OURS, Hand, bash_reads, checkout
 from tests.commands.conftest import Cli, FakeSpark, Repository
 from tests.commands.log_lake import Logged, set_property
 from tests.docs.pages import PAGES, blocks
+from tests.support.test_git import bare
 
 ROOT = Path(__file__).parents[2]
 WORKFLOW_TEXT = ci_files(CiSystem.GITHUB)[".github/workflows/tablectl.yml"]
@@ -218,6 +219,29 @@ def test_what_pages_give_to_the_action_are_inputs_of_it() -> None:
 
 def actionlint() -> str | None:
     return shutil.which("actionlint")
+
+
+def test_the_lines_for_other_systems_take_the_file_of_the_branch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Run where an attacker pushed a tag with the name of the branch, and a folder that looks like a repository."""
+    (script,) = [each.text for each in blocks(ROOT / "docs" / "ci-security.md") if "TABLECTL_BASE_CONFIG=" in each.text]
+    monkeypatch.chdir(tmp_path)
+    Path("tablectl.yaml").write_text("variables: {TEAM: pay}\n")
+    base_commit()
+    git("update-ref", "refs/remotes/origin/main", "HEAD")
+    bare(tmp_path, tmp_path / "pwned")
+    Path("tablectl.yaml").write_text("variables: {TEAM: evil}\n")
+    base_commit()
+    git("tag", "origin/main")
+    program = tmp_path / "bin" / "tablectl"
+    program.parent.mkdir()
+    program.write_text('#!/bin/sh\ncat "$TABLECTL_BASE_CONFIG" > read\n')
+    program.chmod(0o755)
+    env = {"PATH": f"{program.parent}:{os.environ['PATH']}"}
+    subprocess.run(["sh", "-e", "-c", script], env=env, check=True)
+    assert Path("read").read_text() == "variables: {TEAM: pay}\n"
+    assert not Path("pwned").exists()
 
 
 @pytest.mark.skipif(
