@@ -622,6 +622,18 @@ def test_a_newer_commit_of_another_part_of_the_repository_holds_up_no_apply(runn
     assert runner.step("apply")[0] == 0
 
 
+def test_a_plan_of_what_changed_is_held_up_by_a_revert_of_its_own_tables_alone(
+    runner: Runner, github: FakeGitHub, repo: Repository, one_of_two: str, tmp_path: Path
+) -> None:
+    keep(github, pull_request(runner, changed_since=one_of_two), tmp_path)
+    merge(runner, github, HEAD)
+    text = Path("policies/lake.yaml").read_text()
+    later("policies/lake.yaml", text.replace("team: crm", "team: web"))
+    assert fetch(runner)[0] == 0, "another table"
+    later("policies/lake.yaml", text.replace("team: pay", "team: web"))
+    assert fetch(runner)[0] == 3
+
+
 def test_a_tag_with_the_name_of_the_branch_is_not_its_newest_commit(runner: Runner, applied: Path) -> None:
     git("tag", "main")
     later("policies/lake.yaml", f"version: 1\ntables:\n  delta.`{applied}`: {{properties: {{owner.team: web}}}}\n")
