@@ -232,6 +232,17 @@ def drift_step(job: CiJob) -> int:
     return ran.code
 
 
+def lint_step(job: CiJob) -> int:
+    """Show the findings on all tables on the page of the run; the job fails if one is an error."""
+    folder = _new_folder(job, "lint")
+    report = folder / "lint.md"
+    env = [] if job.named_env is None else [f"--env={job.named_env}"]
+    ran = job.tablectl("lint", "--report", str(report), *env)
+    _summarize(job, "Lint", ran, report)
+    job.output(exit_code=ran.code, folder=folder, report=report)
+    return ran.code
+
+
 STEPS: Mapping[str, Callable[[CiJob], int]] = {
     "base": base_step,
     "plan": plan_step,
@@ -239,6 +250,7 @@ STEPS: Mapping[str, Callable[[CiJob], int]] = {
     "find": find_step,
     "apply": apply_step,
     "drift": drift_step,
+    "lint": lint_step,
     "note": lambda job: note_step(job.environ, job.log),
     "reviewed": lambda job: reviewed_step(job.environ, job.log),
 }

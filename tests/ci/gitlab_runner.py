@@ -120,10 +120,11 @@ class GitLabRunner:
     def _keep(self, job: dict[str, Any], pipeline: int, name: str) -> None:
         kept = self.root / "artifacts" / str(self.ran)
         kept.mkdir(parents=True)
-        for path in [*job["artifacts"]["paths"], *job["artifacts"].get("reports", {}).values()]:
-            if (self.checkout / path).is_file():
+        for pattern in [*job["artifacts"]["paths"], *job["artifacts"].get("reports", {}).values()]:
+            for file in self.checkout.glob(pattern):
+                path = file.relative_to(self.checkout)
                 (kept / path).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy(self.checkout / path, kept / path)
+                shutil.copy(file, kept / path)
         self.artifacts[pipeline, name] = kept
 
     def _restore(self, job: dict[str, Any]) -> None:

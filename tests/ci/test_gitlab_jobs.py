@@ -103,7 +103,8 @@ def test_the_life_of_a_change(runner: GitLabRunner, gitlab: FakeGitLab, repo: Re
     assert "gone: blocking <code>properties.owner.team: " in second
     assert second.count("<!-- tablectl plan -->") == 1
     kept = runner.files(30, "plan")
-    assert sorted(kept) == [f"tablectl-plan/plan.{form}" for form in ("html", "json", "md", "xml")]
+    names = ("lint.html", "lint.md", "plan.html", "plan.json", "plan.md", "plan.xml")
+    assert sorted(kept) == [f"tablectl-plan/{name}" for name in names]
 
     found = merged(runner, gitlab)
     assert runner.job("apply", found, PUSH, 31) == 0, runner.said
@@ -137,6 +138,17 @@ def test_only_the_default_branch_has_jobs_with_its_own_configuration(
     assert jobs_of(CI_DEFAULT_BRANCH="main", **variables) == jobs
 
 
+@pytest.mark.parametrize(("policies", "code"), [("{clustering: [id]}", 3), ("{isolation: Serializable}", 0)])
+def test_the_job_fails_for_a_plan_or_a_finding_and_keeps_both(
+    runner: GitLabRunner, gitlab: FakeGitLab, repo: Repository, policies: str, code: int
+) -> None:
+    create(repo.lake / "day", partitions=["day"])
+    text = f"version: 1\ntables:\n  delta.`{repo.lake}/day`: {policies}\n"
+    assert runner.job("plan", branch(**{"policies/p.yaml": text}), MERGE_REQUEST) == code
+    assert len(runner.files(30, "plan")) == 6
+    assert len(gitlab.notes) == 1
+
+
 RESULTS = {
     f"{folder}{name}": text
     for folder in ("", "tablectl-plan/", "tablectl-run/", "tablectl-drift/")
@@ -162,7 +174,7 @@ def test_no_result_is_written_through_a_link_of_the_commit(
     theirs.mkdir() if name == "tablectl-plan" else theirs.write_text("kept")
     assert runner.job("plan", branch(**{name: f"-> {theirs}"}), MERGE_REQUEST) == 0
     assert theirs.is_file() or not list(theirs.iterdir())
-    assert len(runner.files(30, "plan")) == 4
+    assert len(runner.files(30, "plan")) == 6
 
 
 def test_a_committed_plan_is_not_applied(runner: GitLabRunner, gitlab: FakeGitLab, repo: Repository, cli: Cli) -> None:
@@ -203,7 +215,7 @@ def test_a_branch_decides_neither_what_is_installed_nor_where_tokens_are_sent(
         commit(**{"tablectl.yaml": catalogs.format(unity.url), "policies/p.yaml": policies})
         changed = {f"requirements/{name}": "evil\n" for name in NAMES} | {"tablectl.yaml": catalogs.format(evil.url)}
         runner.job("plan", branch(**changed), {**MERGE_REQUEST, "UNITY_CATALOG_TOKEN": "t0ken-of-ci"})
-        assert (evil.asked, len(unity.asked)) == ([], 1)
+        assert (evil.asked, len(unity.asked)) == ([], 2), "the plan, and the findings"
     assert runner.installed.read_text() == "reviewed tablectl-plan.lock\nreviewed tablectl.txt\n"
     assert "lake.s.t" in runner.said
 
@@ -242,9 +254,8 @@ def build_wheel(folder, config_settings=None, metadata_directory=None):
 """
 
 
-@pytest.mark.parametrize("job", ["plan", "apply"])
 def test_a_wheel_of_a_cache_is_not_installed_for_the_commit_that_is_named(
-    runner: GitLabRunner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, job: str
+    runner: GitLabRunner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """pip keeps the wheel that it built of a commit, and takes it the next time. The attacker commits a cache with one
     of his own, or leaves one on a runner that keeps its home folder.
@@ -278,8 +289,12 @@ def test_a_wheel_of_a_cache_is_not_installed_for_the_commit_that_is_named(
     shutil.rmtree(site)
     shutil.copytree(cache, ".cache/pip")
     found = branch()
-    runner.job(job, found, {"PIP_CACHE_DIR": str(cache), **(MERGE_REQUEST if job == "plan" else PUSH)})
-    assert (site / "installed.txt").read_text() == "reviewed"
+    for name in ("python", "tablectl"):
+        runner.program(name, "#!/bin/sh\n")
+    for job, kind in (("plan", MERGE_REQUEST), ("apply", PUSH)):
+        runner.job(job, found, {"PIP_CACHE_DIR": str(cache), **kind})
+        assert (site / "installed.txt").read_text() == "reviewed", job
+        shutil.rmtree(site)
 
 
 def test_jobs_share_no_cache(runner: GitLabRunner) -> None:

@@ -845,6 +845,15 @@ def test_drift_fails_the_job_and_says_what_to_do(runner: Runner, orders: Path) -
     assert runner.step("drift")[0] == 0
 
 
+def test_findings_are_on_the_page_of_the_run_and_errors_fail_it(runner: Runner, repo: Repository, orders: Path) -> None:
+    code, outputs = runner.step("lint", arguments="--max-tables=5")
+    assert (code, outputs["exit-code"]) == (0, "0")
+    assert runner.summary.strip() == Path(outputs["report"]).read_text().strip()
+    Path("tablectl.yaml").write_text("lint: {L001: error, severity: {L001: error}}\n")
+    assert runner.step("lint")[0] == 1, "what is wrong in the configuration"
+    assert "Lint: failed" in runner.summary
+
+
 def test_the_command_line_of_the_steps(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([]) == 64
     assert main(["../../bin/sh"]) == 64
