@@ -222,10 +222,16 @@ def quote_name(part: str) -> str:
 
 
 _ESCAPES = {"\\": "\\\\", "'": "\\'", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
-_ESCAPED = re.compile(r"[\\'\x00-\x1f\x7f-\x9f\u00ad\u061c\u200b-\u200f\u2028-\u202f\u2060-\u206f\ufeff]")
-"""Characters that end a literal or a line, and characters that are invisible in a plan. The list is fixed, so that it
-does not depend on Python's Unicode version.
+INVISIBLE = (
+    r"\u00a0\u00ad\u034f\u061c\u115f\u1160\u1680\u17b4\u17b5\u180b-\u180f\u2000-\u200f\u202a-\u202f\u205f-\u206f\u2800"
+    r"\u3000\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d159\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
+)
+"""Characters that leave no mark, as ranges of a pattern: Unicode's ``Default_Ignorable_Code_Point``, spaces but the
+common one, controls of annotations, and two blank symbols. ``python -m tools.invisible_characters`` makes them. They
+are fixed, so that SQL does not depend on Python's Unicode version: Unicode reserves the ranges for good.
 """
+_ESCAPED = re.compile(rf"[\\'\x00-\x1f\x7f-\x9f\u2028\u2029{INVISIBLE}]")
+"""Characters that end a literal or a line, and characters that are invisible in a plan."""
 
 
 def quote_text(text: str) -> str:
@@ -240,7 +246,7 @@ def quote_text(text: str) -> str:
 
 def _escape(match: re.Match[str]) -> str:
     char = match.group()
-    return _ESCAPES.get(char) or f"\\u{ord(char):04x}"
+    return _ESCAPES.get(char) or (f"\\u{ord(char):04x}" if ord(char) < 0x10000 else f"\\U{ord(char):08x}")
 
 
 LOG = "_delta_log"

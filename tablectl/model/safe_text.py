@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Literal
 
 from tablectl.delta.credentials import scrub
+from tablectl.delta.names import INVISIBLE
 from tablectl.support.frozen import frozen
 
 _SENT = (
     "\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200c-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ufffe\uffff"
-    "\ud800-\udfff\U000e0000-\U000e0fff"
+    "\ud800-\udfff\U000e0000-\U000e0fff" + INVISIBLE
 )
 _MARKER = re.compile(
     r"#(?=(?:vso|teamcity)?\[)(?<=##)|(?<![^\n])[^\S\n]*(?::(?=:)|s(?=ection_(?:start|end):)|t(?=ravis_fold:))",
@@ -93,8 +95,72 @@ def listed(names: Sequence[str], most: int) -> str:
 
 
 def printable(text: str) -> str:
-    """Text that cannot move the cursor or change colours: control characters are shown as escapes."""
-    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
+    """Text that cannot move the cursor or change colours, and in which no two names look the same: control characters,
+    invisible characters and look-alikes are shown as escapes.
+    """
+    if text.isascii() and text.isprintable():
+        return text
+    marked = marked_places(text)
+    return "".join(
+        char.encode("unicode_escape").decode() if place in marked else char for place, char in enumerate(text)
+    )
+
+
+def marked_places(text: str) -> frozenset[int]:
+    """Where a text has characters that readers cannot see, or take for others: control and invisible characters,
+    variants of ASCII letters and digits (``NFKC``), and letters of other scripts in a Latin word.
+
+    The last is the level "Highly Restrictive" of Unicode Technical Standard 39, section 5.2, applied to each word.
+    """
+    found = {place for place, char in enumerate(text) if not char.isprintable() or _INVISIBLE.match(char)}
+    if text.isascii():
+        return frozenset(found)
+    word = list[int]()
+    escapes = {place for each in _SHOWN_BEFORE.finditer(text) for place in range(*each.span())}
+    for place, char in enumerate(text):
+        if place in escapes:
+            continue
+        kind = unicodedata.category(char)
+        if kind[0] in "LM":
+            word.append(place)
+        elif word:
+            found |= _foreign(text, word)
+            word = []
+        if kind[0] in "LN" and not char.isascii() and _is_variant(char):
+            found.add(place)
+    return frozenset(found | _foreign(text, word))
+
+
+def _is_variant(char: str) -> bool:
+    """Whether a letter or digit is a variant of ASCII ones: fullwidth, mathematical, a ligature. Ordinals (``1ª``),
+    exponents and circled digits are told apart.
+    """
+    form = unicodedata.decomposition(char).partition(" ")[0]
+    shown_as_such = form in {"", "<super>", "<sub>", "<circle>", "<square>", "<fraction>"}
+    return not (shown_as_such and form) and unicodedata.normalize("NFKC", char).isascii()
+
+
+def _foreign(text: str, word: Sequence[int]) -> frozenset[int]:
+    """The letters of a word that are not of its main script: Latin, if it has a Latin letter, or else the first one."""
+    if all(text[place].isascii() for place in word):
+        return frozenset()
+    scripts = {place: script for place in word if (script := _script(text[place]))}
+    main = "LATIN" if "LATIN" in scripts.values() else next(iter(scripts.values()), "")
+    return frozenset(place for place, script in scripts.items() if script != main)
+
+
+def _script(char: str) -> str:
+    """The script of a letter by its name in Unicode's data (``CYRILLIC SMALL LETTER O``); empty for signs, and for the
+    scripts of East Asia, which stand next to each other and to Latin.
+    """
+    first, _, rest = unicodedata.name(char, "").partition(" ")
+    return first if "LETTER" in rest.split() and first not in _TOGETHER else ""
+
+
+_TOGETHER = frozenset({"BOPOMOFO", "FULLWIDTH", "HALFWIDTH", "HANGUL", "HIRAGANA", "KATAKANA", "MODIFIER"})
+_SHOWN_BEFORE = re.compile(r"\\(?:x[0-9a-f]{2}|u[0-9a-f]{4}|U[0-9a-f]{8})")
+"""What ``printable`` wrote: the letters of an escape belong to no word, so that a second call changes nothing."""
+_INVISIBLE = re.compile(f"[{INVISIBLE}]")
 
 
 def value_text(value: str | tuple[str, ...] | None) -> str:
@@ -105,7 +171,8 @@ def value_text(value: str | tuple[str, ...] | None) -> str:
         return f"[{', '.join(printable(scrub(item)) for item in value)}]"
     value = scrub(value)
     plain = printable(value)
-    return repr(value) if plain != value or not value or value != value.strip() or value == "not set" else value
+    odd = plain != value or not value or value != value.strip() or value == "not set"
+    return printable(repr(value)) if odd else value
 
 
 def time_text(milliseconds: int) -> str:

@@ -14,6 +14,7 @@ from itertools import pairwise
 
 from tablectl.delta.sql_tokens import SqlTextError, SqlToken, sql_tokens
 from tablectl.model.errors import InputError, Problem
+from tablectl.model.safe_text import marked_places
 from tablectl.policies.parse_yaml import parse_document
 from tablectl.policies.yaml_nodes import ListNode, MapNode, Node, Scalar
 
@@ -32,13 +33,13 @@ _ANSI_C = re.compile(r"(?<!\S)#[^\n]*|'[^']*'|\"(?:[^\"\\]|\\.)*\"|\\.|\$'(?P<te
 
 def java_text(text: str, *, key: bool = False) -> str:
     """A key or a value for ``java.util.Properties.load``: no text ends its line, and no key its name."""
-    escaped = []
+    escaped, hidden = [], marked_places(text)
     for place, char in enumerate(text):
         if char in _JAVA:
             escaped.append("\\" + _JAVA[char])
-        elif char == "\\" or (char in " =:" and place == 0) or (key and char.isprintable() and not _KEY.match(char)):
+        elif char == "\\" or (char in " =:" and place == 0) or (key and place not in hidden and not _KEY.match(char)):
             escaped.append("\\" + char)
-        elif char.isprintable():
+        elif place not in hidden:
             escaped.append(char)
         else:
             code = char.encode("utf-16-be", "surrogatepass").hex()
@@ -59,15 +60,16 @@ def shell_word(text: str) -> str:
     """One word of a POSIX shell. A character that a terminal would obey or hide is written by number, as bash, zsh and
     POSIX.1-2024 read it (``$'…'``).
     """
-    if text.isprintable():
+    hidden = marked_places(text)
+    if not hidden:
         return shlex.quote(text)
     quoted = (
         f"\\{char}"
         if char in "\\'"
         else char
-        if char.isprintable()
+        if place not in hidden
         else "".join(f"\\{byte:03o}" for byte in char.encode(errors="surrogatepass"))
-        for char in text
+        for place, char in enumerate(text)
     )
     return f"$'{''.join(quoted)}'"
 

@@ -225,7 +225,7 @@ def _delta_rs(scopes: Sequence[BirthScope], _dialect: str, _project: str) -> Wri
         given: dict[str, object] = {"configuration": taken} if taken else {}
         if birth.partitions:
             given["partition_by"] = list(birth.partitions)
-        lines.append(f"    {quoted(scope.text)}: {given!r},")
+        lines.append(f"    {quoted(scope.text)}: {printable(repr(given))},")
         others = (pair for pair in birth.properties if pair[0] not in taken and not _off(*pair))
         left += [scope.left(f"{key} = {value}", f"delta-rs does not take it; {_FIRST}") for key, value in others]
         left += _later(scope)

@@ -21,6 +21,7 @@ from tablectl.delta.locations import canonical_location
 from tablectl.delta.names import DEFAULT_CATALOG, NameSyntaxError, TableName, join_parts, parse_table, quote_name
 from tablectl.model.errors import InputError, Problem, UsageError
 from tablectl.model.patterns import ANY_DEPTH, MAGIC, PathPattern, escape_glob, make_path_pattern
+from tablectl.model.safe_text import printable
 from tablectl.policies.config import Config
 from tablectl.policies.declared_tables import Specs, resolve
 from tablectl.policies.merge_layers import Declarations, Layer, LayerKind
@@ -143,7 +144,7 @@ def read_bytes(path: Path, problems: list[Problem], missing: bytes | None = None
 def shown_path(path: Path) -> str:
     """A path as the user wrote it, printable even if it is not UTF-8 or contains line breaks."""
     text = os.fsencode(path).decode("utf-8", "replace")
-    return text if text.isprintable() else repr(text)[1:-1]
+    return printable(text if text.isprintable() else repr(text)[1:-1])
 
 
 _Key = TypeVar("_Key")

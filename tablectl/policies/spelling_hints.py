@@ -8,6 +8,7 @@ from heapq import nlargest
 from itertools import pairwise
 
 from tablectl.delta.credentials import scrub
+from tablectl.model.safe_text import printable
 
 _LONGEST = 60
 _MOST = 12
@@ -20,7 +21,7 @@ def shown(text: str) -> str:
     """The user's text for a message: quoted, on one line, printable, shortened if it is long."""
     text = scrub(text)  # scrub before cutting: half a password is a secret too
     cut = text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
-    return f'"{cut}"' if cut.isprintable() and '"' not in cut and "\\" not in cut else repr(cut)
+    return f'"{cut}"' if printable(cut) == cut and '"' not in cut and "\\" not in cut else printable(repr(cut))
 
 
 def cut(message: str) -> str:

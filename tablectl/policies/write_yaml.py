@@ -18,7 +18,7 @@ import yaml  # noqa: TID251 - the positions that the parser reports
 from tablectl.attributes.policy import VALUE_TYPES
 from tablectl.delta.names import NameSyntaxError, TableName, join_parts, quote_name
 from tablectl.model.patterns import escape_glob
-from tablectl.model.safe_text import printable
+from tablectl.model.safe_text import marked_places, printable
 from tablectl.policies.parse_yaml import implicit_tag
 from tablectl.policies.value_reader import is_text
 from tablectl.policies.variables import Variables, escape_variables, read_table_key, variables_of
@@ -72,21 +72,22 @@ def table_key(name: TableName, catalog: str) -> str:
 
 def _is_bare(text: str, *, flow: bool) -> bool:
     """Whether YAML reads the text without quotes unchanged, regardless of the type that it assigns."""
-    if not _BARE.match(text) or not text.isprintable() or text != text.strip():
+    if not _BARE.match(text) or printable(text) != text or text != text.strip():
         return False
     return not (text == "-" or text.startswith(("- ", "---", "...")) or (flow and _IN_FLOW.search(text)))
 
 
 def quoted(text: str) -> str:
     """A text in double quotes on one line, which YAML and Python read as this text."""
-    return f'"{"".join(_escaped(char) for char in text)}"'
+    marked = marked_places(text)
+    return f'"{"".join(_escaped(char, hidden=place in marked) for place, char in enumerate(text))}"'
 
 
-def _escaped(char: str) -> str:
-    """A character inside double quotes. Invisible characters are escaped by number."""
+def _escaped(char: str, *, hidden: bool) -> str:
+    """A character inside double quotes. Invisible characters and look-alikes are escaped by number."""
     if char in _ESCAPES:
         return _ESCAPES[char]
-    if char.isprintable() and char != "\ufeff":
+    if not hidden:
         return char
     number = ord(char)
     return f"\\x{number:02x}" if number < 0x100 else f"\\u{number:04x}" if number < 0x10000 else f"\\U{number:08x}"

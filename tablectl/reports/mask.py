@@ -34,7 +34,7 @@ if TYPE_CHECKING:  # records of other commands, which a plan does not load
 _Record = TypeVar("_Record")
 _PAIR = re.compile(r"`[^`]*`|('(?:[^'\\]|\\.)*') = ('(?:[^'\\]|\\.)*')|'(?:[^'\\]|\\.)*'", re.DOTALL)
 """The parts of a statement, as ``delta.names`` quotes them: names, settings, other literals."""
-_ESCAPE = re.compile(r"\\(u[0-9a-f]{4}|.)", re.DOTALL)
+_ESCAPE = re.compile(r"\\(u[0-9a-f]{4}|U[0-9a-f]{8}|.)", re.DOTALL)
 _CONTROLS = {"n": "\n", "r": "\r", "t": "\t"}
 _HARMLESS = frozenset(
     {

@@ -19,8 +19,8 @@ from tests.leases.test_lease_records import record
 from tests.output_commands import obeyed
 
 EVIL = "##[error]x ##vso[task.x]y\n::error file=a::boo\x9b31m\u202e\x1b[2J ##teamcity[z]"
-NAME = "##[error]x ::error file=a::boo \x9b31m\u202e ##vso[t]y"
-"""What a path may be called: policies take no control characters of ASCII there."""
+NAME = "##[error]x ::error file=a::boo \u202e ##vso[t]y"
+"""What a path or a column may be called: policies take no control characters there."""
 KEY = "##[error]k ##vso[t]y"
 """What a property may be called."""
 WRAPPED = "a text that is long enough to be wrapped just before it says ::error file=a::boo and then goes on a while"
@@ -38,13 +38,14 @@ def hostile(repo: Repository, fake_spark: FakeSpark) -> Repository:
         client=EVIL,
     )
     rewrite(table, 1, userName=EVIL, job={"jobName": EVIL}, operationParameters={"mode": EVIL, EVIL: EVIL})
-    plain = create(repo.lake / "plain", columns={"id": "long", EVIL: "string"}, properties={KEY: EVIL, "owner.x": "y"})
+    columns = {"id": "long", EVIL: "string", NAME: "string"}
+    plain = create(repo.lake / "plain", columns=columns, properties={KEY: EVIL, "owner.x": "y"})
     append(plain, EVIL, [])
     rewrite(plain, 2, userName=EVIL, operationParameters={EVIL: EVIL})
     quoted = json.dumps
     values = f"properties: {{{quoted(KEY)}: {quoted('new' + EVIL)}, owner.x: {quoted('new ' + WRAPPED)}}}"
     policy = f"{{isolation: Serializable, {values}}}"
-    good = f"{{clustering: [{quoted('`' + EVIL + '`')}], {values}}}"
+    good = f"{{clustering: [{quoted('`' + NAME + '`')}], {values}}}"
     repo.policies(
         "version: 1\ntables:\n"
         + "".join(
