@@ -53,6 +53,7 @@ _REFERENCE = re.compile(
     re.IGNORECASE,
 )
 """What stands for a secret that is elsewhere, or for none. Secrets in a URL are found in the URL."""
+_MIXED = re.compile(r"[A-Za-z][^\s]{0,99}[0-9]|[0-9][^\s]{0,99}[A-Za-z]")
 _END = re.compile(r"\s*(?:[\n,;}\]\)\"'`]|\Z)")
 _OPTION = re.compile(
     rf"(?P<name>(?<![\w-])(?:--(?:[a-z]{{1,20}}-){{0,2}}(?:{_WORD}|token|secret|{_KEY})|--user|-u)[ =]\s{{0,2}})"
@@ -74,7 +75,7 @@ _PEM = re.compile(
 )
 _TOKEN = re.compile(
     r"(?<![A-Za-z0-9])(?:"
-    r"(?:AKIA|ASIA|ABIA|ACCA)[A-Z2-7]{16}(?:[:,/|]\s?[A-Za-z0-9/+]{40})?(?![A-Za-z0-9])"  # AWS
+    r"(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}(?:[:,/|]\s?[A-Za-z0-9/+]{40})?(?![A-Za-z0-9])"  # AWS
     r"|gh[opsur]_[A-Za-z0-9]{36,255}|github_pat_[A-Za-z0-9_]{22,255}"
     r"|gl(?:agent|cbt|dt|ft|imt|oas|pat|ptt|rt|soat)-[A-Za-z0-9_=.-]{20,300}"
     r"|(?:dapi|dose|dkea)[0-9a-f]{32}(?:-\d{1,2})?(?![0-9A-Za-z])"  # Databricks
@@ -149,7 +150,7 @@ def _scrub_tokens(text: str) -> str:
 
 def _hide_assigned(found: re.Match[str]) -> str:
     """Text in quotes, or after ``=``, is a value. After a colon it can be prose: then it is a value if nothing follows
-    it. A token has six characters at least, so that ``unexpected token: )`` stays.
+    it, or if it has letters and digits. A token has six characters at least, so that ``unexpected token: )`` stays.
     """
     quoted, bare = found["quoted"], found["bare"]
     value = bare if quoted is None else quoted
@@ -162,7 +163,12 @@ def _hide_assigned(found: re.Match[str]) -> str:
         value = value.rstrip(",})")
         end -= len(bare) - len(value)
         is_word = value.isalpha() or len(value) < 8
-        if not _END.match(found.string, found.start() + end) or (is_word and not found["sure"]):
+        if _END.match(found.string, found.start() + end):
+            if is_word and not found["sure"]:
+                return found[0]
+        elif not (
+            _MIXED.search(value) and (len(value) >= 6 if found["sure"] else len(value) >= 12 and value.isalnum())
+        ):
             return found[0]
     if len(value) < 6 and not found["sure"]:
         return found[0]

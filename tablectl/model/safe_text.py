@@ -116,17 +116,16 @@ def marked_places(text: str) -> frozenset[int]:
     if text.isascii():
         return frozenset(found)
     word = list[int]()
-    escapes = {place for each in _SHOWN_BEFORE.finditer(text) for place in range(*each.span())}
+    escapes = {place: each[0] for each in _SHOWN_BEFORE.finditer(text) for place in range(*each.span())}
     for place, char in enumerate(text):
-        if place in escapes:
-            continue
-        kind = unicodedata.category(char)
+        escape = escapes.get(place, "")
+        kind = unicodedata.category(escape.encode().decode("unicode_escape") if escape else char)
         if kind[0] in "LM":
-            word.append(place)
+            word += [] if escape else [place]
         elif word:
             found |= _foreign(text, word)
             word = []
-        if kind[0] in "LN" and not char.isascii() and _is_variant(char):
+        if kind[0] in "LN" and not char.isascii() and not escape and _is_variant(char):
             found.add(place)
     return frozenset(found | _foreign(text, word))
 
@@ -158,8 +157,8 @@ def _script(char: str) -> str:
 
 
 _TOGETHER = frozenset({"BOPOMOFO", "FULLWIDTH", "HALFWIDTH", "HANGUL", "HIRAGANA", "KATAKANA", "MODIFIER"})
-_SHOWN_BEFORE = re.compile(r"\\(?:x[0-9a-f]{2}|u[0-9a-f]{4}|U[0-9a-f]{8})")
-"""What ``printable`` wrote: the letters of an escape belong to no word, so that a second call changes nothing."""
+_SHOWN_BEFORE = re.compile(r"\\(?:[nrt]|x[0-9a-f]{2}|u[0-9a-f]{4}|U00(?:0[0-9a-f]|10)[0-9a-f]{4})")
+"""What ``printable`` wrote: an escape counts as its character, so that a second call changes nothing."""
 _INVISIBLE = re.compile(f"[{INVISIBLE}]")
 
 
