@@ -161,7 +161,8 @@ class Mask(MaskedKeys):
         }
         # The default hides no key that Delta knows, so nothing else of the table can be about a hidden one.
         keyless = self.patterns in {(), SECRET_KEYS} and not any(self.hides_value(*each) for each in ids)
-        if keyless and all(scrub(text) == text for text in _texts(table)):
+        formless = all(scrub(text) == text for text in _texts(table))
+        if keyless and formless:
             return table
         secrets = self._secrets(table.changes)
         shown = replace(
@@ -176,7 +177,7 @@ class Mask(MaskedKeys):
                 stored=tuple((key, _dots(text) if self.hides(key) else text) for key, text in table.basis.stored),
             ),
         )
-        return self.by_value(shown)
+        return shown if formless else self.by_value(shown)
 
     def _finding(self, finding: Finding, secrets: _Secrets) -> Finding:
         """The text of a finding about a masked property may contain its value, verbatim or modified."""
