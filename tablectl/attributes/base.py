@@ -12,6 +12,7 @@ from typing import ClassVar
 from tablectl.attributes.value_types import Declared, ValueType, folded, resolved
 from tablectl.delta import keys
 from tablectl.delta.dialects import DATABRICKS, dialect_of
+from tablectl.delta.properties import why_unreadable
 from tablectl.delta.protocol import PROTECTION, TableFeature, dependents, find_feature
 from tablectl.model.operations import DropFeature, Operation, SetOptimization, SetProperties, UnsetProperties
 from tablectl.model.plan import Basis, Change, Phase, Reason, Rewrite, Value
@@ -71,8 +72,12 @@ class ChangeTarget:
 
 
 def set_or_unset(key: str, value: Value) -> Operation:
-    """The operation that gives a property a value, or unsets it for ``None``."""
-    return UnsetProperties((key,)) if value is None else SetProperties(((key, str(value)),))
+    """The operation that gives a property a value, or unsets it for ``None``. Delta refuses to set a text that it
+    cannot read, so an undo does not bring one back: the key is not set then.
+    """
+    if value is None or why_unreadable(key, str(value)):
+        return UnsetProperties((key,))
+    return SetProperties(((key, str(value)),))
 
 
 def put_back(key: str, basis: Basis) -> Operation:

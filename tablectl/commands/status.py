@@ -27,6 +27,7 @@ from tablectl.delta.locations import canonical_location
 from tablectl.delta.names import column_text
 from tablectl.delta.properties import DEFAULT_FILE_RETENTION, DEFAULT_LOG_RETENTION
 from tablectl.delta.protocol import Protocol
+from tablectl.lint_rules.stored_texts import breaking_keys
 from tablectl.log.blame import BlameQuery, BlameResult, blame
 from tablectl.log.reader import Reading, read_commits
 from tablectl.model.commit import Commit
@@ -284,11 +285,15 @@ def _facts(live: LiveTable, applied: Commit | None) -> TableStatus:
     unknown = (
         f"unknown reader feature {', '.join(live.unknown)}: files and clustering are not known" if live.unknown else ""
     )
+    broken = breaking_keys(live)
+    unread = f"Delta Spark cannot read {', '.join(broken)}: `tablectl lint` says which statements fail (L034)" * bool(
+        broken
+    )
     return TableStatus(
         table=live.name.text,
         location=live.location,
         state="no policy",
-        error=unknown,
+        error="; ".join(filter(None, (unknown, unread))),
         version=live.version,
         applied_at=_time(applied),
         applied_run=stamp.run if stamp else "",

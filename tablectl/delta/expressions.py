@@ -115,7 +115,7 @@ _BEFORE_PARENTHESES = _words(
     timestampadd timestampdiff true try_cast varchar
     """
 )
-"""Words of the grammar that a parenthesis may follow, beside those that are functions, too (``SqlBaseParser.g4``)."""
+"""Words of the grammar that a parenthesis may follow, without those that are functions, too (``SqlBaseParser.g4``)."""
 _WITHOUT_PARENTHESES = _words(
     """
     current_catalog current_database current_path current_schema current_time current_timezone localtimestamp

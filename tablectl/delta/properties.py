@@ -131,11 +131,12 @@ def _whole(least: int) -> PropertyValues:
     return PropertyValues(parse, f"a whole number of at least {least}")
 
 
-def _one_of(*words: str) -> PropertyValues:
+def _one_of(*words: str, folds: bool = True) -> PropertyValues:
     def parse(text: str) -> str:
-        if text.lower() not in words:
+        read = text.lower() if folds else text
+        if read not in words:
             raise ValueError(f"needs one of {', '.join(words)}")
-        return text.lower()
+        return read
 
     return PropertyValues(parse, f"one of {', '.join(words)}", str.lower)
 
@@ -349,6 +350,30 @@ RESERVED = frozenset(
     {"owner", "location", "provider", "external", "is_managed_location", "comment", "collation", "table_type"}
 )
 """Words that Spark reserves among table properties."""
+
+
+_AS_STORED: Mapping[str, PropertyValues] = MappingProxyType(
+    {
+        **dict.fromkeys((keys.DELETION_VECTORS, keys.ROW_TRACKING, keys.ROW_TRACKING_SUSPENDED), _BOOLEAN),
+        **dict.fromkeys((keys.UNIFORM_ATOMIC, *keys.ICEBERG_COMPATS), _BOOLEAN),
+        keys.CHECKPOINT_POLICY: _one_of("classic", "v2", folds=False),
+        keys.COLUMN_MAPPING: _one_of("none", "name", "id"),
+        keys.ISOLATION_LEVEL: _one_of("serializable", "writeserializable", "snapshotisolation"),
+    }
+)
+"""The values that Delta reads of keys that belong to attributes, or of which policies take more spellings."""
+
+
+def why_unreadable(key: str, text: str) -> str:
+    """Why Delta would refuse a stored text of a key, as a clause; empty if it takes it, or if the key is not known."""
+    known = find_anywhere(key)
+    values = _AS_STORED.get(key) or (known.values if known else None)
+    try:
+        if values:
+            values.parse(text)
+    except ValueError as error:
+        return str(error)
+    return ""
 
 
 def find_known(key: str, dialect: str) -> PropertyType | None:

@@ -198,7 +198,7 @@ OPTIONS: Mapping[str, YamlField] = MappingProxyType(
             what="consents",
             item="a consent",
             make=lambda items: tuple(sorted(set(items))),
-            description="What may happen for good: `functions`, constraints call functions beside the built-in ones of "
+            description="What may happen for good: `functions`, constraints call other functions than the built-in ones of "
             "Spark; `lockout`, a change locks out every writer of the table; "
             "`masked_rewrite`, a rewrite on Databricks stores what its user sees; "
             "`partition_writers`, writers that name the partition columns fail after a change of them.",

@@ -156,7 +156,7 @@ def test_a_long_hostile_text_is_refused_in_linear_time() -> None:
         ("try_reflect('java.lang.System', 'exit') = 1", ("try_reflect",)),
     ],
 )
-def test_functions_beside_the_built_in_ones_are_named(text: str, called: tuple[str, ...]) -> None:
+def test_functions_other_than_the_built_in_ones_are_named(text: str, called: tuple[str, ...]) -> None:
     assert foreign_functions(text) == called
 
 

@@ -156,6 +156,43 @@ def test_rules_are_documented_in_the_order_of_their_codes() -> None:
             "delta-rs ignores the stored text of delta.columnMapping.mode, NAME: it reads name; no plan replaces it",
         ),
         (
+            {"properties": {_TOMBSTONES: "P30D"}},
+            {},
+            "L034",
+            (
+                f"Delta Spark cannot read {_TOMBSTONES}, 'P30D': it needs an interval such as 'interval 7 days'; "
+                "INSERT, ALTER TABLE commit and then fail, so a job that retries writes its rows twice; SELECT, "
+                "DELETE, VACUUM fail; declare `retention: {deleted_files: default}`"
+            ),
+        ),
+        (
+            {"properties": {"delta.appendOnly": "yes"}},
+            {},
+            "L034",
+            (
+                "Delta Spark cannot read delta.appendOnly, 'yes': it needs true or false; ALTER TABLE, DELETE fail; "
+                "declare `properties: {delta.appendOnly: null}`"
+            ),
+        ),
+        (
+            {"properties": {"delta.enableDeletionVectors": "yes"}},
+            {},
+            "L034",
+            (
+                "Delta Spark cannot read delta.enableDeletionVectors, 'yes': it needs true or false; ALTER TABLE fail; "
+                "run ALTER TABLE … UNSET TBLPROPERTIES ('delta.enableDeletionVectors')"
+            ),
+        ),
+        (
+            {"properties": {_TOMBSTONES: "-1 days"}},
+            {},
+            "L036",
+            (
+                f"Delta would refuse {_TOMBSTONES}, '-1 days': it needs an interval that is not negative; declare "
+                "`retention: {deleted_files: default}`"
+            ),
+        ),
+        (
             {"properties": {"delta.appendonly": "true"}},
             {},
             "L033",
@@ -271,7 +308,6 @@ def _plain(live: Live) -> dict[str, Any]:
         ({"clustering": (("id",),)}, {"properties": {_STATS: "ID"}}),
         ({}, {"properties": {_LOG: "interval 7 days"}}),
         ({}, {"properties": {_TOMBSTONES: "interval 168 hours"}}),
-        ({"properties": {_LOG: "nonsense", _TOMBSTONES: "interval 2 months"}}, {}),
         ({"layout": PartitionLayout(49, 10, (("day", 49),))}, {}),
         ({"layout": PartitionLayout(60, 2_000_000_000, (("day", 60),))}, {}),
         ({"history": commits("MERGE", *["append"] * 5)}, {}),  # no one pinned the level
