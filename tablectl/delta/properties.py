@@ -99,7 +99,7 @@ def interval_text(text: str) -> str:
     if _READ_BY_ALL.fullmatch(text):
         return text
     number, unit, *more = text.lower().split()[text.lower().lstrip().startswith("interval") :]
-    if number.isdigit() and not more:
+    if number.isdigit() and unit.removesuffix("s") in _UNIT_MICROS and not more:
         return f"interval {number} {unit}"
     micros = parse_interval(text)
     unit = next(unit for unit in reversed(_UNIT_MICROS) if micros % _UNIT_MICROS[unit] == 0)

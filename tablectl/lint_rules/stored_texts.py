@@ -50,7 +50,8 @@ def _written_again(table: LintedState) -> Mend:
 def text_that_clients_ignore(table: LintedState) -> Found:
     for key, stored in sorted(table.live.properties.items()) if table.live else ():
         written = written_text(key, stored)
-        if written != stored and _loses(key, stored):
+        read = not other_spelling(key) and not why_unreadable(key, stored)
+        if read and written != stored and _loses(key, stored):
             text = f"delta-rs ignores the stored text of {key}, {cut(stored)}: it reads {written}"
             about = declaration_of(key)
             yield text if "." in about else f"{text}; no plan replaces it", about
@@ -106,6 +107,7 @@ _FAILS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = MappingProxyType
         keys.STATISTICS_COLUMNS: ((), ("SELECT", "INSERT", "DELETE")),
         "delta.autoOptimize.optimizeWrite": ((), ("INSERT", "DELETE")),
         "delta.dataSkippingStringPrefixLength": ((), ("INSERT", "DELETE")),
+        "delta.randomizeFilePrefixes": ((), ("INSERT", "DELETE")),
         "delta.parquet.format.version": ((), ("INSERT", "DELETE")),
         keys.APPEND_ONLY: ((), ("ALTER TABLE", "DELETE")),
         keys.TYPE_WIDENING: ((), ("INSERT", "ALTER TABLE")),
@@ -122,6 +124,7 @@ _READ_ALL_THE_SAME = MappingProxyType(
     {
         **dict.fromkeys((keys.DELETED_FILE_RETENTION, keys.TRANSACTION_RETENTION), _NEGATIVE_SPAN),
         **dict.fromkeys((keys.INDEXED_COLUMNS, "delta.checkpointInterval"), "-[0-9]+"),
+        "delta.dataSkippingStringPrefixLength": "-[0-9]+",
     }
 )
 """The texts of these keys that Delta refuses to set, and with which no statement fails."""

@@ -198,8 +198,8 @@ OPTIONS: Mapping[str, YamlField] = MappingProxyType(
             what="consents",
             item="a consent",
             make=lambda items: tuple(sorted(set(items))),
-            description="What may happen for good: `functions`, constraints call other functions than the built-in ones of "
-            "Spark; `lockout`, a change locks out every writer of the table; "
+            description="What may happen for good: `functions`, constraints call other functions than Spark's "
+            "built-in ones; `lockout`, a change locks out every writer of the table; "
             "`masked_rewrite`, a rewrite on Databricks stores what its user sees; "
             "`partition_writers`, writers that name the partition columns fail after a change of them.",
             example="[lockout]",

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.commands.conftest import Cli, FakeSpark, Repository
 from tests.commands.log_lake import Logged
 
@@ -98,3 +100,35 @@ def test_each_line_of_check_mends_its_own_property(repo: Repository, cli: Cli) -
         if risk["code"] == "L022"
     }
     assert declared == {f"{LOG},": [["retention", "log"]], f"{FILES},": [["retention", "deleted_files"]]}
+
+
+@pytest.mark.parametrize(
+    ("key", "text", "code"),
+    [
+        (FILES, "P30D", "L034"),
+        (FILES, "30", "L034"),
+        (FILES, "interval 1 month", "L034"),
+        (FILES, "INTERVAL '7' DAY", "L034"),
+        (FILES, "", "L034"),
+        (FILES, "-1 days", "L036"),
+        (LOG, "P30D", "L036"),
+        ("delta.checkpointInterval", "0", "L034"),
+        ("delta.appendOnly", "yes", "L034"),
+        ("delta.dataSkippingNumIndexedCols", "all", "L034"),
+        ("delta.enableDeletionVectors", "yes", "L034"),
+        ("delta.dataSkippingStatsColumns", "`id, c", "L034"),
+    ],
+)
+def test_check_and_status_name_a_text_that_delta_cannot_read(
+    repo: Repository, cli: Cli, key: str, text: str, code: str
+) -> None:
+    table = repo.table("orders", properties={key: text})
+    checked = cli("check", str(table))
+    assert code in checked.out
+    assert key in checked.flat
+    assert ("cannot read" in cli("status", str(table)).flat) is (code == "L034")
+
+
+def test_seven_days_in_capitals_are_no_finding(repo: Repository, cli: Cli) -> None:
+    table = repo.table("orders", properties={FILES: "7 DAYS"})
+    assert FILES not in cli("check", str(table)).out

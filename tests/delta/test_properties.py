@@ -107,11 +107,36 @@ def test_the_text_that_every_client_reads(key: str, text: str, written: str) -> 
         "1 fortnight",
         "1.5 days",
         "1 s",
+        "interval\t7 days",
+        "interval 7day",
+        "interval '7' day",
+        "7 days ago",
+        "P30D",
+        "2147483648 days",
+        "interval - 7 days",
+        "3 months -90 days",
+        "７ days",
     ],
 )
 def test_what_is_not_an_interval(text: str) -> None:
     with pytest.raises(ValueError, match="needs an interval"):
         parse_interval(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "micros"),
+    [
+        (" 7 DAYS ", 604_800_000_000),
+        ("interval 7\tdays", 604_800_000_000),
+        ("0 months 7 days", 604_800_000_000),
+        ("interval 7 days -1 hours", 601_200_000_000),
+        (".5 seconds", 500_000),
+        ("interval 0 years", 0),
+    ],
+)
+def test_odd_texts_that_delta_reads_as_intervals(text: str, micros: int) -> None:
+    assert parse_interval(text) == micros
+    assert parse_interval(written_text("delta.logRetentionDuration", text)) == micros
 
 
 @settings(max_examples=200, deadline=None)
