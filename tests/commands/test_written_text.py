@@ -129,6 +129,6 @@ def test_check_and_status_name_a_text_that_delta_cannot_read(
     assert ("cannot read" in cli("status", str(table)).flat) is (code == "L034")
 
 
-def test_seven_days_in_capitals_are_no_finding(repo: Repository, cli: Cli) -> None:
+def test_seven_days_in_capitals_are_not_reported(repo: Repository, cli: Cli) -> None:
     table = repo.table("orders", properties={FILES: "7 DAYS"})
     assert FILES not in cli("check", str(table)).out

@@ -132,7 +132,7 @@ def test_the_statements_that_fail_with_a_text_that_delta_cannot_read(spark: Any,
     spark.sql(f"CREATE TABLE delta.`{table}` (id BIGINT, c STRING) USING delta")
     spark.sql(f"INSERT INTO delta.`{table}` VALUES (1, 'a'), (2, 'b')")
     log = table / "_delta_log"
-    for checksum in (*log.glob("*.crc"), *log.glob(".*.crc")):
+    for checksum in {*log.glob("*.crc"), *log.glob(".*.crc")}:
         checksum.unlink()
     first = (log / f"{0:020}.json").read_text().splitlines()
     metadata = next(json.loads(line)["metaData"] for line in first if '"metaData"' in line)
