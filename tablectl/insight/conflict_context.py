@@ -9,7 +9,7 @@ from types import MappingProxyType
 from tablectl.conflicts.transactions import Level, Platform
 from tablectl.delta import keys
 from tablectl.delta.keys import NOTHING_SET
-from tablectl.delta.properties import other_spelling
+from tablectl.delta.properties import find_text, other_spelling
 from tablectl.delta.protocol import Client, Protocol, supported_by
 from tablectl.model.commit import Commit
 from tablectl.model.operations import ClusterBy, Operation, Repartition, ReplacePartitions, SetProperties
@@ -93,9 +93,8 @@ class ConflictContext:
         return self.value(keys.AUTO_COMPACT) in {"true", "auto", "legacy"} or self.value(_AUTO_OPTIMIZE) == "true"
 
     def value(self, key: str) -> str:
-        """A ``delta.*`` property in lower case, found case-insensitively; empty if it is not set."""
-        folded = key.lower()
-        return next((value.lower() for name, value in self.properties.items() if name.lower() == folded), "")
+        """A ``delta.*`` property in lower case, found as engines find it; empty if it is not set."""
+        return (find_text(self.properties, key) or "").lower()
 
     @property
     def stored_level(self) -> Level | None:

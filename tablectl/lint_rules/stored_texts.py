@@ -213,6 +213,7 @@ def text_that_breaks_statements(table: LintedState) -> Found:
     "do not fail with a text of these keys.",
     fix="Declare what the finding names.",
     source="DeltaConfig.scala of Delta 4.4.0, validationFunction; measured",
+    properties=(keys.DELETED_FILE_RETENTION,),
     harm="data or history at risk",
     mend=lambda table: _mends(table, failing=False),
 )

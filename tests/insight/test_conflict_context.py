@@ -35,7 +35,8 @@ def live(*clients: str, properties: dict[str, str] | None = None) -> LiveTable:
         ("delta-spark 4.4", {}, Level.SERIALIZABLE),
         ("databricks 14.3", {}, Level.WRITE_SERIALIZABLE),
         ("databricks 14.3", {"delta.isolationLevel": "serializable"}, Level.SERIALIZABLE),
-        ("delta-spark 4.4", {"Delta.IsolationLevel": "WriteSerializable"}, Level.WRITE_SERIALIZABLE),
+        ("delta-spark 4.4", {"delta.isolationLevel": "WriteSerializable"}, Level.WRITE_SERIALIZABLE),
+        ("delta-spark 4.4", {"delta.isolationlevel": "WriteSerializable"}, Level.SERIALIZABLE),
         ("delta-spark 4.4", {"delta.isolationLevel": "nonsense"}, Level.SERIALIZABLE),
     ],
 )
@@ -47,7 +48,7 @@ def test_vectors_that_no_one_set_are_off_but_on_a_clustered_table_unknown() -> N
     assert setting().vectors is False
     assert setting(clustered=True).vectors is None
     assert setting(clustered=True, properties={"delta.enableDeletionVectors": "false"}).vectors is False
-    assert setting(properties={"delta.enabledeletionvectors": "TRUE"}).vectors is True
+    assert setting(properties={"delta.enableDeletionVectors": "TRUE"}).vectors is True
 
 
 def test_clients_that_never_say_blind_are_found_in_the_history() -> None:

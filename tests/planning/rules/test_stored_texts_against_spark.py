@@ -153,7 +153,7 @@ def test_the_statements_that_fail_with_a_text_that_delta_cannot_read(spark: Any,
     for name, sql in (
         ("SELECT", "SELECT count(*) FROM T"),
         ("INSERT", "INSERT INTO T VALUES (3, 'c')"),
-        ("ALTER TABLE", "ALTER TABLE T SET TBLPROPERTIES ('owner' = 'x')"),
+        ("ALTER TABLE", "ALTER TABLE T SET TBLPROPERTIES ('owner.team' = 'x')"),
         ("DELETE", "DELETE FROM T WHERE id = 1"),
         ("VACUUM", "VACUUM T"),
     ):
