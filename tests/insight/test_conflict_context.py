@@ -36,7 +36,7 @@ def live(*clients: str, properties: dict[str, str] | None = None) -> LiveTable:
         ("databricks 14.3", {}, Level.WRITE_SERIALIZABLE),
         ("databricks 14.3", {"delta.isolationLevel": "serializable"}, Level.SERIALIZABLE),
         ("delta-spark 4.4", {"delta.isolationLevel": "WriteSerializable"}, Level.WRITE_SERIALIZABLE),
-        ("delta-spark 4.4", {"delta.isolationlevel": "WriteSerializable"}, Level.SERIALIZABLE),
+        ("delta-spark 4.4", {"delta.isolationlevel": "WriteSerializable"}, Level.WRITE_SERIALIZABLE),
         ("delta-spark 4.4", {"delta.isolationLevel": "nonsense"}, Level.SERIALIZABLE),
     ],
 )
