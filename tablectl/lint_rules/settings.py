@@ -400,3 +400,25 @@ def vacuum_waits_for_writes(table: LintedState) -> Found:
     kept = files_kept(table)
     if table.upkeep is not None and table.upkeep.vacuum is not None and isinstance(kept, int) and kept < _DAY:
         yield f"vacuum is declared, and deleted files are kept {file_span(table)}", "upkeep.vacuum"
+
+
+@LintRule(
+    code="L040",
+    name="ColumnsDifferInCaseAlone",
+    severity="error",
+    title="Columns whose names differ in letter case alone",
+    breaks="Spark fails every read, write and ALTER of the table: it takes the names for one, unless "
+    "`spark.sql.caseSensitive` is on. Nothing that a policy declares can be applied.",
+    why="Other engines, such as delta-rs, write such a schema. Delta Spark refuses it.",
+    fix="Write the table again with other names, with the client that made it.",
+    source="https://github.com/delta-io/delta/blob/v4.4.0/spark/src/main/scala/org/apache/spark/sql/delta/schema/"
+    "SchemaMergingUtils.scala",
+    seen=("plan", "lint"),
+    harm="clients locked out",
+)
+def columns_differ_in_case_alone(table: LintedState) -> Found:
+    spelled: dict[tuple[str, ...], tuple[str, ...]] = {}
+    for path, _ in table.live.schema.every_field() if table.live else ():
+        first = spelled.setdefault(tuple(part.lower() for part in path), path)
+        if first[-1] != path[-1]:
+            yield f"the columns {column_text(first)} and {column_text(path)} are one for Spark", ""

@@ -468,3 +468,16 @@ def test_how_grave_it_is_the_repository_says(live: Live) -> None:
     (refusal,) = refused_by(findings, changes)
     assert (refusal.change, refusal.condition) == ("retention.log", "L005")
     assert refusal.fix == "keep the log at least as long as deleted files"
+
+
+def test_columns_that_differ_in_letter_case_alone_refuse_the_table_and_are_named(live: Live) -> None:
+    inner = Field("s", "struct", fields=(Field("x", "long"), Field("X", "long")))
+    for fields, said in (
+        ((Field("a", "long"), Field("A", "long")), "the columns a and A are one for Spark"),
+        ((inner,), "the columns s.x and s.X are one for Spark"),
+    ):
+        table = replace(live(), schema=Schema(fields))
+        assert found(table)["L040"] == said
+        assert found(table, {"isolation": "Serializable"}, "plan")["L040"] == said
+    same_leaf = (replace(inner, fields=inner.fields[:1]), replace(inner, name="t", fields=inner.fields[1:]))
+    assert "L040" not in found(replace(live(), schema=Schema(same_leaf)))
