@@ -26,7 +26,7 @@ from tablectl.log.reader import read_commits, read_table
 from tablectl.model.commit import Commit
 from tablectl.model.errors import BrokenTableError, ExitCode, TablectlError, UsageError, one_line
 from tablectl.model.patterns import escape_glob
-from tablectl.model.plan import TableFailure
+from tablectl.model.plan import Plan, TableFailure
 from tablectl.model.table import Depth
 from tablectl.planning.plan_file import dump_plan
 from tablectl.planning.undo import (
@@ -121,6 +121,7 @@ def undo_command(options: UndoOptions, out: Output) -> ExitCode:
             return _code(found)
         if not options.write:
             _show(document_of_adoption(adoption, repository.texts(), secret), out, form)
+            _tell_refusals(project, repository.read({**repository.texts(), **adoption.texts}), found, out)
             out.note("to write these policies and plan the undo, add --write")
         elif write_adoption(adoption, repository, secret, out, form, yes=options.yes) or not adoption.texts:
             edited = repository.read({**repository.texts(), **adoption.texts})
@@ -135,10 +136,23 @@ def _show(document: Document, out: Output, form: ReportFormat) -> None:
         out.result(document_text(document, out.style))
 
 
+def _tell_refusals(project: Project, edited: Specs, found: RunUndo, out: Output) -> None:
+    """Says what the plan of the undo will refuse, and which consent it needs: the way back can rewrite a table where
+    the way there did not.
+    """
+    for table in _planned(project, edited, found).tables:
+        for refusal in table.refusals:
+            out.note(f"{table.name}: {refusal.change}: the plan will refuse it: {refusal.reason}; {refusal.fix}")
+
+
+def _planned(project: Project, edited: Specs, found: RunUndo) -> Plan:
+    names = tuple(escape_glob(table.spec.name.text) for table in found.tables if table.adoptable_values)
+    return make_plan(project, edited, Selection(names))
+
+
 def _plan(project: Project, edited: Specs, found: RunUndo, out: Output, save: Path | None, form: ReportFormat) -> None:
     """The plan of the edited policies for the tables of the run, shown, and saved with ``--out``."""
-    names = tuple(escape_glob(table.spec.name.text) for table in found.tables if table.adoptable_values)
-    plan = make_plan(project, edited, Selection(names))
+    plan = _planned(project, edited, found)
     if save:
         write_file(save, dump_plan(plan), private=project.mask.plan(plan) != plan)
     if form is ReportFormat.TEXT:

@@ -7,6 +7,7 @@ is not mounted.
 
 from __future__ import annotations
 
+import codecs
 import os
 import stat
 from collections.abc import Iterator
@@ -44,7 +45,8 @@ def read_plan(path: Path, *, to_apply: bool = True) -> Plan:
         raise TablectlError(
             f"{path}: {error.strerror or error}", "plans are written by `tablectl plan --out FILE`"
         ) from error
-    return load_plan(data, str(path), to_apply=to_apply)
+    # Editors and shells of Windows put a mark before a text that they save again.
+    return load_plan(data.removeprefix(codecs.BOM_UTF8), str(path), to_apply=to_apply)
 
 
 def write_file(path: Path, data: bytes, *, private: bool = False, root: Path | None = None) -> None:

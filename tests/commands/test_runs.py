@@ -180,3 +180,26 @@ def test_options_of_writing_need_write(repo: Repository, orders: Path, cli: Cli,
     ran = cli("undo", run_of(orders), option)
     assert ran.code == 64
     assert "needs --write" in ran.err
+
+
+def test_an_undo_says_before_it_writes_which_consent_its_plan_needs(
+    repo: Repository, cli: Cli, fake_spark: FakeSpark
+) -> None:
+    """A column mapping is a change of metadata, and removing it a rewrite of the table."""
+    table = repo.table("orders")
+    repo.policies({"orders": "{column_mapping: name}"})
+    assert cli("apply", "--yes").code == 0
+    ran = cli("undo", run_of(table))
+    assert (
+        f"{repo.name('orders')}: column_mapping: the plan will refuse it: it rewrites all data of the table" in ran.err
+    )
+    assert "consent with `rewrite: allowed`, and limit it with `max_bytes`" in ran.err
+
+
+def test_a_plan_file_that_an_editor_saved_with_a_mark_is_read(repo: Repository, cli: Cli) -> None:
+    repo.table("orders")
+    repo.policies({"orders": "{isolation: Serializable}"})
+    assert cli("plan", "--out", "p.json").code == 0
+    plan = Path("p.json")
+    plan.write_bytes(b"\xef\xbb\xbf" + plan.read_bytes())
+    assert "isolation" in cli("show", "p.json").out
