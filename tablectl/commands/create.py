@@ -16,7 +16,7 @@ from tablectl.delta.schema import differences
 from tablectl.delta.schema_sql import new_schema, schema_of_columns
 from tablectl.delta.sql_tokens import SqlTextError
 from tablectl.leases.clock import today
-from tablectl.log.reader import ReadRequest, read_many
+from tablectl.log.reader import ReadRequest, newest_version, read_many
 from tablectl.model.errors import (
     EngineError,
     ExitCode,
@@ -163,8 +163,11 @@ def _request(project: Project, options: CreateOptions, schema: Any, file: str = 
     if spec is None:
         hint = "declare the table, or a pattern that matches it: a table is born with its policy"
         raise UsageError(f"no policy applies to {name.text}", hint)
-    if (schema is None) is not bool(options.like):
-        raise UsageError(_TWO if options.like else "the table has no columns", _TWO)
+    if schema is None and not options.like:
+        _check_absent(project, name, name.parts[0] if name.is_path else spec.location or "")
+        raise UsageError("the table has no columns", _TWO)
+    if schema is not None and options.like:
+        raise UsageError(_TWO, _TWO)
     location = "" if name.is_path else spec.location or ""
     options_now = spec.options.on(today())
     try:
@@ -181,6 +184,17 @@ def _request(project: Project, options: CreateOptions, schema: Any, file: str = 
         raise RefusedError(f"{name.text} cannot be created: {reasons}", "; ".join(each.fix for each in born.refusals))
     lock = options_now.locked
     return _Request(name, spec, born, lock, _meant(project, options, name, file))
+
+
+def _check_absent(project: Project, name: TableName, location: str) -> None:
+    """Raises ``UsageError`` if a table is there already, as far as its location is known without an engine."""
+    try:
+        version = newest_version(location, options=project.stores) if location else -1
+    except TablectlError:  # it is not there, or whoever creates it learns why it cannot be read
+        return
+    if version >= 0:
+        hint = "`tablectl plan` shows what differs from its policy; with columns, `create` compares them"
+        raise UsageError(f"{name.text} exists already, at version {version}: create never changes a table", hint)
 
 
 def _meant(project: Project, options: CreateOptions, name: TableName, file: str) -> str:

@@ -309,6 +309,9 @@ def _one_name_each(placed: Sequence[tuple[TableSpec, str]]) -> tuple[list[tuple[
 
 def failure_of(name: str, error: TablectlError) -> TableFailure:
     """The plan's record of a failed table."""
-    create = "if no job has made it yet, `tablectl create` makes it with its policy"
+    create = (
+        "if it has another name now, `tablectl rename` gives that to its policy; if no job has made it yet, "
+        "`tablectl create` makes it with its policy"
+    )
     hints = (error.hint, create if isinstance(error, MissingError) else "")
     return TableFailure(name=name, message=error.message, hint="; ".join(filter(None, hints)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import socket
 import warnings
@@ -357,10 +358,22 @@ def _remote_of(environ: Mapping[str, str]) -> str:
 def _connect(url: str) -> Any:
     try:
         _read_gate(url)
-        return open_remote(url)
+        session = open_remote(url)
     except Exception as error:
         message = f"no Spark Connect server answers at {server_text(url)}: {engine_error(error).message}"
         raise EngineError(message) from error
+    _print_no_errors()
+    return session
+
+
+def _print_no_errors() -> None:
+    """PySpark prints each error that it raises to standard error, with the stack of the JVM (``_log_exception`` in
+    ``pyspark/errors/exceptions/base.py``, 4.0 and later). What tablectl makes of it says what is wrong.
+    """
+    with suppress(ImportError):
+        loggers = import_module("pyspark.logger").PySparkLogger
+        for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+            loggers.getLogger(name).setLevel(logging.CRITICAL)
 
 
 def _read_gate(url: str) -> None:

@@ -15,6 +15,7 @@ from tablectl.delta.dialects import dialect_of
 from tablectl.lint_rules import DEFAULT_SEVERITIES, Severities
 from tablectl.lint_rules.rule import RuleFinding, table_subject
 from tablectl.model.catalog_answers import CATALOG_FEATURES
+from tablectl.model.commit import Commit
 from tablectl.model.expected_loss import (
     DAYS,
     StatementLoss,
@@ -127,6 +128,15 @@ def changes_fail_writers(changes: Sequence[Change], live: LiveTable, dialect: st
     return any(phase_of(each.commits(basis), basis, dialect).phase is not Phase.FREE for each in operations)
 
 
+def _without_writes(commits: Sequence[Commit], past: PastWriters | None) -> str:
+    """Why no expected loss is known of a table without writers. A writer did not make the first commit."""
+    if past is None:
+        return "its commits do not say when they were made"
+    first = past.period.start * 1000
+    made = any(each.version == 0 and each.changes_data and each.timestamp >= first for each in commits)
+    return "no writes but the one that made the table" if made else f"no writes in {DAYS} days"
+
+
 def table_loss(derived: DerivedTable, live: LiveTable, dialect: str) -> TableLoss | None:
     """The expected loss of a table's statements; ``None`` if none of them fails a write, or if its commits were not
     read.
@@ -138,7 +148,7 @@ def table_loss(derived: DerivedTable, live: LiveTable, dialect: str) -> TableLos
         return None
     past = past_writers(history.commits, derived.basis, dialect)
     if past is None or not past.writes:
-        return TableLoss(writes=0, since=_since(past), unknown=f"no writes in {DAYS} days")
+        return TableLoss(writes=0, since=_since(past), unknown=_without_writes(history.commits, past))
     week = loss_of(past, failing.values())
     return TableLoss(
         writes=past.writes,

@@ -13,6 +13,8 @@ from tablectl.model.safe_text import printable
 _LONGEST = 60
 _MOST = 12
 _SHORTEST_SLIP = 4
+_ALIKE = 0.6
+"""From this ratio of ``difflib`` on, two words are alike."""
 _COMPARED = 200
 """The maximum number of choices that are compared letter by letter."""
 
@@ -39,8 +41,21 @@ def nearest(word: str, choices: Iterable[str]) -> str | None:
         # Comparing two words costs the product of their lengths. Counting shared pairs of letters is cheaper.
         wanted = _pairs(word.casefold())
         near = nlargest(_COMPARED, folded, key=lambda choice: len(wanted & _pairs(choice)))
-    found = difflib.get_close_matches(word.casefold(), near, n=1, cutoff=0.6)
-    return folded[found[0]] if found else None
+    found = difflib.get_close_matches(word.casefold(), near, n=_MOST, cutoff=_ALIKE)
+    return next((folded[each] for each in found if _means(word.casefold(), each)), None)
+
+
+def _means(word: str, choice: str) -> bool:
+    """Whether two dotted names are alike in what is not the same in both: ``delta.autoVacuum.enabled`` and
+    ``delta.parquet.vorder.enabled`` share only their first and last word.
+    """
+    one, two = word.split("."), choice.split(".")
+    while one and two and one[0] == two[0]:
+        one, two = one[1:], two[1:]
+    while one and two and one[-1] == two[-1]:
+        one, two = one[:-1], two[:-1]
+    rest = ".".join(one), ".".join(two)
+    return not all(rest) or difflib.SequenceMatcher(None, *rest).ratio() >= _ALIKE
 
 
 def is_slip(word: str, meant: str) -> bool:

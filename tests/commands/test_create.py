@@ -248,3 +248,12 @@ def test_a_pattern_is_not_the_name_of_a_table(repo: Repository, cli: Cli) -> Non
     orders(repo)
     ran = cli("create", repo.name("*"), "--schema", "orders.json", "--show")
     assert (ran.code, "is a pattern" in ran.err) == (64, True)
+
+
+def test_without_columns_a_table_that_exists_is_said_to_exist(repo: Repository, cli: Cli) -> None:
+    name = orders(repo)
+    assert "the table has no columns" in cli("create", name).err
+    repo.table("orders", columns={"id": "long"})
+    ran = cli("create", name)
+    assert ran.code == 64
+    assert "exists already, at version 1: create never changes a table" in ran.err

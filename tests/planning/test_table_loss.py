@@ -95,3 +95,14 @@ def test_a_plan_file_keeps_the_loss(live: Live, table_plan: TablePlanner) -> Non
     plan = plan_of(table_plan(replace(live(), past=nightly(30)), isolation="Serializable"))
     plan = replace(plan, format=2)
     assert load_plan(dump_plan(plan), "plan.json", to_apply=False) == plan
+
+
+def test_the_write_that_made_a_table_is_not_told_as_no_write(live: Live, table_plan: TablePlanner) -> None:
+    made = WriteHistory((Commit(0, START, "WRITE", changes_data=True),))
+    loss = table_plan(replace(live(), past=made), isolation="Serializable").loss
+    assert loss is not None
+    assert loss.unknown == "no writes but the one that made the table"
+    timeless = WriteHistory((Commit(3, 0, "WRITE", changes_data=True),))
+    loss = table_plan(replace(live(), past=timeless), isolation="Serializable").loss
+    assert loss is not None
+    assert loss.unknown == "its commits do not say when they were made"
