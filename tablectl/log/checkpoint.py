@@ -17,7 +17,7 @@ import pyarrow as pa
 from tablectl.delta.protocol import Protocol
 from tablectl.log.checked_parquet import CheckedParquet, Spent, open_checked
 from tablectl.log.history import read_commit
-from tablectl.log.listing import Checkpoint, GapError, parse_listing, segment
+from tablectl.log.listing import Checkpoint, DamagedCheckpointError
 from tablectl.log.parse_action import (
     DOMAINS,
     STATE_BYTES,
@@ -35,7 +35,6 @@ from tablectl.log.parse_action import (
     parse_protocol,
     vector_id,
 )
-from tablectl.model.errors import LiveError
 from tablectl.storage.table_log import TableLog
 
 _STATE = {"metaData": "metaData.id", "protocol": "protocol.minReaderVersion", "domainMetadata": "domainMetadata.domain"}
@@ -58,21 +57,8 @@ _DAMAGE = (pa.ArrowException, OSError, ValueError, EOFError, LookupError, TypeEr
 """The errors that pyarrow and its values raise for a damaged file, found by flipping every bit of sample files."""
 
 
-def _damaged(log: TableLog, checkpoint: Checkpoint, name: str, reason: str) -> LiveError:
-    """The error of a damaged file, with what the log is without this checkpoint."""
-    try:
-        left = segment(parse_listing(each for each in log.names() if each not in checkpoint.files))
-    except (GapError, LiveError) as error:
-        hint = f"restore the file from a copy: without this checkpoint the log is not complete ({error})"
-    else:
-        base = "version 0" if left.checkpoint is None else f"the checkpoint of version {left.checkpoint.version}"
-        files = (
-            " and ".join(checkpoint.files)
-            if len(checkpoint.files) < 3
-            else f"{checkpoint.files[0]} and the other parts"
-        )
-        hint = f"the log is complete from {base} on without this checkpoint: move {files} out of the log"
-    return LiveError(f"{log.file(name)}: the checkpoint cannot be read: {reason}", hint)
+def _damaged(log: TableLog, checkpoint: Checkpoint, name: str, reason: str) -> DamagedCheckpointError:
+    return DamagedCheckpointError(f"{log.file(name)}: the checkpoint cannot be read: {reason}", checkpoint.files)
 
 
 def read_checkpoint(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future
@@ -15,12 +16,18 @@ from tablectl.log.checksum import Checksum, belongs_to, parse_checksum
 from tablectl.log.listing import LogFiles, Segment, checksum_name, commit_name, segment
 from tablectl.log.parse_commit import CommitSyntaxError, ParsedCommit, parse_commit
 from tablectl.model.errors import LiveError
+from tablectl.model.safe_text import printable
 from tablectl.storage.read_budget import OversizeError
 from tablectl.storage.table_log import AHEAD, TableLog, VanishedError
 
 _WHOLE = 100
 """The number of commits of which all that was parsed is kept until it is asked for."""
+_log = logging.getLogger(__name__)
 _Result = TypeVar("_Result")
+
+
+class DamagedCommitError(LiveError):
+    """A commit that cannot be parsed."""
 
 
 class History:
@@ -111,7 +118,8 @@ class History:
         """The newest commits, at most ``count``, as far back as the log has no gap. The caller takes the first ``sure``
         of them in any case, so no others are prefetched before.
 
-        Commits before the checkpoint can be cleaned up at any time, so a missing one ends the history without an error.
+        Commits before the checkpoint can be cleaned up at any time, so a missing one ends the history without an
+        error. So does a damaged one: the state needs it no more than Delta does.
         """
         version, base = self.segment.version, self.segment.base
         first = version - (count if sure is None else min(sure, count))
@@ -122,9 +130,11 @@ class History:
             self._read_on(each, each - (first if each > first else version - count))
             try:
                 commit = self.commit(each)
-            except VanishedError:
+            except (VanishedError, DamagedCommitError) as error:
                 if each > base:
                     raise
+                if isinstance(error, DamagedCommitError):
+                    _log.warning("%s; the history ends there", printable(error.message))
                 return
             yield commit
 
@@ -207,7 +217,7 @@ def read_commit(
             count = log.budget.take_action
             return parse_commit(version, lines, with_files=with_files, statistics=statistics, count=count)
     except CommitSyntaxError as error:
-        raise LiveError(
+        raise DamagedCommitError(
             f"{log.file(name)}:{error.line}: {error}",
             "the log is damaged: restore the file from a copy; nothing of the table is believed until then",
         ) from error

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from tablectl.model.errors import LiveError
 from tablectl.storage.table_log import STAGED
 from tablectl.support.frozen import frozen
 from tablectl.support.json_text import read_json
@@ -24,6 +25,15 @@ _LARGEST_VERSION = 2**63 - 1
 
 class GapError(ValueError):
     """The listed files do not form the version: the log is damaged, or it was cleaned up during the listing."""
+
+
+class DamagedCheckpointError(LiveError):
+    """A checkpoint that cannot be read. The state may be known without it."""
+
+    def __init__(self, message: str, files: tuple[str, ...]) -> None:
+        super().__init__(message)
+        self.files = files
+        """Those of the checkpoint."""
 
 
 @frozen

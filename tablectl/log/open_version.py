@@ -11,6 +11,7 @@ from typing import TypeVar
 from tablectl.delta.names import LOG
 from tablectl.log.listing import (
     Checkpoint,
+    DamagedCheckpointError,
     GapError,
     LogFiles,
     Segment,
@@ -41,10 +42,35 @@ def with_version(log: TableLog, version: int | None, look_back: int, read: Calla
 
     ``look_back`` is the maximum number of commits before the last checkpoint that ``read`` needs.
     """
-    return read_twice(
-        lambda: read(_segment(log, _listing(log, version, look_back), version)),
-        lambda: read(_segment(log, _checked(log, _whole(log)), version, alone=True)),
-    )
+    try:
+        return read_twice(
+            lambda: read(_segment(log, _listing(log, version, look_back), version)),
+            lambda: read(_segment(log, _checked(log, _whole(log)), version, alone=True)),
+        )
+    except DamagedCheckpointError as error:
+        return _read_without(log, version, read, error)
+
+
+def _read_without(
+    log: TableLog, version: int | None, read: Callable[[Segment], _Result], damaged: DamagedCheckpointError
+) -> _Result:
+    """Runs ``read`` on the files without damaged checkpoints. As Delta, which then takes the one before
+    (``createSnapshotFromGivenOrEquivalentLogSegment`` in ``SnapshotManagement.scala``, 4.4.0): the commits since then
+    have the same state. Raises ``LiveError`` if they are not all there.
+    """
+    names, left = log.names(), set[str]()
+    while True:
+        left.update(damaged.files)
+        try:
+            found = segment(parse_listing((each for each in names if each not in left), whole=True), version)
+        except GapError as error:
+            hint = f"restore the file from a copy: without this checkpoint the log is not complete ({error})"
+            raise LiveError(damaged.message, hint) from damaged
+        _log.warning("%s; the commits before it are read instead, so it can be deleted", printable(damaged.message))
+        try:
+            return read(found)
+        except DamagedCheckpointError as error:
+            damaged = error
 
 
 def read_twice(first: Callable[[], _Result], again: Callable[[], _Result]) -> _Result:

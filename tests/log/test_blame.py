@@ -169,6 +169,4 @@ def test_a_history_that_cannot_be_read_is_not_an_error_of_the_table(put: Put, op
     put(2, [info()])
     put(f"{2:020d}.checkpoint.parquet", parquet([PROTOCOL, METADATA]))
     trace = blamed(options, prop("team"))
-    assert trace.origins == (Origin(before=3),)
-    assert "00000000000000000001.json" in str(trace.trouble)
-    assert LOCATION.removeprefix("memory:///") in str(trace.trouble)
+    assert (trace.origins, trace.trouble) == ((Origin(before=2),), None), "it ends before the damaged commit"

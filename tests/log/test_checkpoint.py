@@ -147,36 +147,41 @@ def test_an_empty_checkpoint_is_not_read(
     assert (table.version, table.table_id, table.files) == (6, "one", 9)
 
 
-@pytest.mark.parametrize(
-    ("besides", "hint"),
-    [
-        ([checkpoint(2)], "from the checkpoint of version 2 on without this checkpoint: move 0000"),
-        ([], "restore the file from a copy: without this checkpoint the log is not complete (version 0 is missing"),
-    ],
-)
-def test_the_hint_about_a_damaged_checkpoint_says_what_the_log_is_without_it(
-    put: Put, read: Read, besides: list[str], hint: str
+@pytest.mark.parametrize("damaged", [[checkpoint(5)], [checkpoint(5), checkpoint(4)], [checkpoint(5, 1, 2)]])
+def test_a_damaged_checkpoint_is_not_needed_where_the_commits_before_it_are(
+    put: Put, read: Read, caplog: pytest.LogCaptureFixture, damaged: list[str]
 ) -> None:
+    """Delta takes the checkpoint before, too."""
+    put(checkpoint(2), parquet([*adds(6), *STATE]))
+    for version in (2, 3, 4, 5, 6):
+        put(version, [{"commitInfo": {}}, *adds(1, 10 + version)])
+    put(checkpoint(5, 2, 2), parquet(adds(1)))
+    for name in damaged:
+        put(name, b"PAR1")
+    put("_last_checkpoint", {"version": 5})
+    table = read(counts=True)
+    assert (table.version, table.table_id, table.files) == (6, "one", 10)
+    assert damaged[0] in caplog.text
+
+
+def test_of_a_damaged_checkpoint_the_error_says_what_the_log_lacks_without_it(put: Put, read: Read) -> None:
     put(checkpoint(5), b"PAR1")
     for version in (2, 3, 4, 5, 6):
         put(version, [{"commitInfo": {}}])
-    for name in besides:
-        put(name, parquet(STATE))
     with pytest.raises(LiveError, match="the checkpoint cannot be read") as caught:
         read()
-    assert hint in caught.value.hint
+    assert "without this checkpoint the log is not complete (version 0 is missing" in caught.value.hint
 
 
-def test_the_hint_about_a_damaged_checkpoint_knows_the_commits_since_version_0(put: Put, read: Read) -> None:
-    put(checkpoint(1), b"PAR1")
-    put(0, [{"commitInfo": {}}, *STATE])
-    put(1, [{"commitInfo": {}}])
-    put(2, [{"commitInfo": {}}])
-    put(f"{1:020d}.crc", b"")
-    assert read(counts=True, version=0).table_id == "one"
-    with pytest.raises(LiveError, match="cannot be read") as caught:
-        read()
-    assert "the log is complete from version 0 on" in caught.value.hint
+def test_a_damaged_commit_behind_the_checkpoint_ends_the_history(put: Put, read: Read) -> None:
+    put(checkpoint(3), parquet(STATE))
+    for version in (1, 2, 3, 4, 5):
+        put(version, [{"commitInfo": {"operation": "WRITE"}}])
+    put(2, b'{"commitInfo": {"oper')
+    assert [each.version for each in read(look_back=9).history] == [5, 4, 3]
+    put(4, b'{"commitInfo": {"oper')
+    with pytest.raises(LiveError, match=r"4\.json:1"):
+        read(look_back=9)
 
 
 def test_other_columns_than_a_checkpoint_has(put: Put, read: Read) -> None:
