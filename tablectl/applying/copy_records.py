@@ -69,7 +69,7 @@ def delete_part(store: RecordStore, part: CopiedPart) -> None:
     with the table before they are used.
     """
     with suppress(WindowError):
-        _delete(store, store.names(f"{FOLDER}{part.id}."))
+        _delete(store, dict(_by_part(store)).get(part.id, ()))
 
 
 def delete_parts(store: RecordStore) -> int:
@@ -103,16 +103,18 @@ def _name(id_: str, number: int, of: int) -> str:
 
 
 def _by_part(store: RecordStore) -> list[tuple[str, list[str]]]:
+    """The records of each part. Other names are those of others, and stay."""
     found: dict[str, list[str]] = {}
     for name in store.names(FOLDER):
         match = _NAME.fullmatch(name)
-        found.setdefault(match[1] if match else "", []).append(name)
+        if match:
+            found.setdefault(match[1], []).append(name)
     return sorted(found.items())
 
 
 def _read(store: RecordStore, id_: str, names: Sequence[str], made_for: str) -> CopiedPart | None:
     of = len(names)
-    if not id_ or of > _MOST_RECORDS or set(names) != {_name(id_, number, of) for number in range(of)}:
+    if of > _MOST_RECORDS or set(names) != {_name(id_, number, of) for number in range(of)}:
         return None
     data = b"".join(store.read(_name(id_, number, of)) or b"" for number in range(of))
     try:

@@ -17,6 +17,7 @@ from tablectl.leases.lease_records import PATIENCE, Gate, SilentGuard
 from tablectl.model.errors import WindowError
 from tablectl.model.run_report import RunOutcome
 from tablectl.model.safe_text import listed
+from tablectl.storage.failures import ForeignRecordError
 from tablectl.storage.records import RecordStore
 from tablectl.support.frozen import frozen
 
@@ -195,7 +196,7 @@ class Drain(Wait):
         """Take a step. A transient failure of the store becomes the problem."""
         try:
             step()
-        except LeaseLost:
+        except (LeaseLost, ForeignRecordError):  # waiting helps with neither
             raise
         except WindowError as error:
             self.problem = error.message or type(error).__name__  # an empty problem would end the drain

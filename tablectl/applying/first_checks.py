@@ -25,7 +25,7 @@ from tablectl.leases.lease import Lease
 from tablectl.model.errors import LiveError, PlanFileError, WindowError
 from tablectl.model.plan import TablePlan
 from tablectl.model.run_report import RunOutcome
-from tablectl.storage.failures import MissingRightError
+from tablectl.storage.failures import ForeignRecordError, MissingRightError
 from tablectl.storage.records import RecordStore
 
 ON_DISK = (
@@ -78,7 +78,7 @@ class Rights(Wait):
         for table in self._job.tables:
             try:
                 check_rights(self._leases.of(table).store)
-            except MissingRightError as error:
+            except (MissingRightError, ForeignRecordError) as error:
                 return End(RunOutcome.FAILED, f"{table.name}: {error.message}", error.hint, table.name)
         self._known = leases
         return GO
@@ -86,7 +86,8 @@ class Rights(Wait):
 
 def check_rights(store: RecordStore) -> None:
     """Raises ``MissingRightError`` unless the holder of a lease may also delete in ``lease/``, and list, get and
-    delete in ``guards/``. To take the lease was to put, get and list in ``lease/``.
+    delete in ``guards/``. To take the lease was to put, get and list in ``lease/``. Raises ``ForeignRecordError`` if
+    guards cannot be read because of a link: else the drain would wait for it behind the shut gate.
 
     Four small requests, about names that no record has. A store deletes what is not there, and refuses that too where
     the right is missing. Other failures of the store decide nothing here: the next request meets them.
@@ -96,7 +97,7 @@ def check_rights(store: RecordStore) -> None:
         store.names("guards/")
         store.read(f"guards/{_NO_RECORD}")
         store.delete(f"guards/{_NO_RECORD}")
-    except MissingRightError:
+    except (MissingRightError, ForeignRecordError):
         raise
     except WindowError as error:
         _log.debug("the rights on %s are not known: %s", store, error.message)

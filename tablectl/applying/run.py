@@ -40,7 +40,7 @@ from tablectl.model.errors import ExitCode, PlanFileError, TablectlError, no_pan
 from tablectl.model.plan import Plan, TablePlan
 from tablectl.model.run_report import CanaryRun, RunOutcome, RunReport, TableRun
 from tablectl.model.safe_text import minutes_text
-from tablectl.storage.mounts import real_place
+from tablectl.storage.mounts import own_place
 
 PAUSES = (60.0, 300.0, 600.0, 1800.0, 3600.0)
 """Seconds between retries; the last one repeats. A window that fails to open also makes writers wait."""
@@ -169,7 +169,7 @@ def _after_settled(run: TableRun, settled: TableRun | None) -> TableRun:
 
 def _first_look(window: RunContext, table: TablePlan) -> tuple[str, Positions]:
     """Where a table really lies, and how far its declared streams are."""
-    return real_place(table.location), positions_of(window, table)
+    return own_place(table.location), positions_of(window, table)
 
 
 def _barred_together(together: Sequence[str], tables: Sequence[TablePlan], barred: Runs) -> dict[str, TableRun]:

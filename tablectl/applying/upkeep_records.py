@@ -6,6 +6,7 @@ records are read only if a kind would be due and no commit that was read is one 
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Callable
 from contextlib import suppress
@@ -16,9 +17,13 @@ from tablectl.model.errors import WindowError
 from tablectl.model.table import LiveTable
 from tablectl.model.upkeep import UpkeepFacts, UpkeepPolicy, UpkeepTask, believable
 from tablectl.planning.plan_upkeep import OPTIMIZE, VACUUM, due_tasks
+from tablectl.storage.failures import ForeignRecordError
 from tablectl.storage.records import RecordStore
 
+_log = logging.getLogger(__name__)
 _TIME = re.compile(r"([0-9]{14})\.json")
+_NAME = re.compile(rf"[0-9a-f]{{16}}\.{_TIME.pattern}")
+"""The name of a record after that of its kind."""
 _MOST_DELETED = 10
 """There is one older record, unless a stranger adds others."""
 
@@ -27,17 +32,21 @@ def due_by_records(
     policy: UpkeepPolicy, live: LiveTable, now: int, records: Callable[[], RecordStore]
 ) -> tuple[UpkeepTask, ...]:
     """As ``due_tasks``, with the records of what the read commits do not show. Records that cannot be read are taken
-    for none: then upkeep runs too early, and not never.
+    for none: then upkeep runs too early, and not never. Raises ``ForeignRecordError`` for a link in their place.
     """
     tasks = due_tasks(policy, live, now)
     if all(each.last or not each.due for each in tasks):
         return tasks
     facts = live.upkeep or UpkeepFacts()
-    with suppress(WindowError):
+    try:
         store = records()
         optimized = believable(facts.optimized_at, now) or _done_at(store, _prefix(OPTIMIZE, live.table_id), now)
         vacuumed = believable(facts.vacuumed_at, now) or _done_at(store, _prefix(VACUUM, live.table_id), now)
         facts = replace(facts, optimized_at=optimized, vacuumed_at=vacuumed)
+    except ForeignRecordError:
+        raise
+    except WindowError as error:
+        _log.debug("the records of upkeep are not known: %s", error.message)
     return due_tasks(policy, replace(live, upkeep=facts), now)
 
 
@@ -49,7 +58,8 @@ def note_done(store: RecordStore, kind: str, table_id: str, at: int) -> None:
     name = f"{prefix}{at:014d}.json"
     with suppress(WindowError):
         store.create(name, b"{}")
-        others = (each for each in store.names(_folder(kind)) if each < name or not each.startswith(prefix))
+        ours = (each for each in store.names(_folder(kind)) if _NAME.fullmatch(each, len(_folder(kind))))
+        others = (each for each in ours if each < name or not each.startswith(prefix))
         for old in list(others)[:_MOST_DELETED]:
             store.delete(old)
 

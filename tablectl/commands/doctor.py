@@ -6,7 +6,7 @@ import os
 import sys
 import time
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from importlib import metadata
@@ -373,14 +373,14 @@ def _records(project: Project, name: TableName, location: str) -> Iterator[Check
 @contextmanager
 def _without_traces(store: RecordStore) -> Iterator[None]:
     """Removes the folders that were made meanwhile, if nothing is in them. A bucket has none."""
-    folders = [Path(str(store), each) for each in _RECORDS] if isinstance(store, DiskRecords) else []
-    above = {up for each in folders for up in (each, *each.parents) if not up.exists()}
+    folders = [*_RECORDS, ""] if isinstance(store, DiskRecords) else []
+    missing = [each for each in folders if not os.path.lexists(Path(str(store), each))]
     try:
         yield
     finally:
-        for each in sorted(above, key=lambda path: len(path.parts), reverse=True):
-            with suppress(OSError):  # another process has put something there, or nothing was made
-                each.rmdir()
+        if isinstance(store, DiskRecords):
+            for each in missing:  # one stays if another process has put something there
+                store.delete_folder(each)
 
 
 def _commits(project: Project, location: str, options: DoctorOptions) -> Iterator[Check]:

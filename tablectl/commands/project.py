@@ -418,11 +418,11 @@ class Project:
         return self.variables.private_values({name for each in found for name in each.declarations.secret_variables})
 
     def records(self, location: str) -> RecordStore:
-        """The lease records of the table at a location."""
-        from tablectl.storage.mounts import real_place  # noqa: PLC0415  # see the module docstring
+        """The lease records of the table at a location. Raises ``LiveError`` if its folder is a link."""
+        from tablectl.storage.mounts import own_place  # noqa: PLC0415  # see the module docstring
         from tablectl.storage.records import open_records  # noqa: PLC0415
 
-        return open_records(location, self.config.state, real_place(location), self.stores)
+        return open_records(location, self.config.state, own_place(location), self.stores)
 
     @cached_property
     def cache(self) -> TableCache:

@@ -32,7 +32,7 @@ from tablectl.policies.declared_tables import Specs, TableSpec, digest_of_tables
 from tablectl.policies.merge_layers import Layer
 from tablectl.policies.repository import ASKED
 from tablectl.policies.yaml_nodes import SourceFile
-from tablectl.storage.mounts import real_place
+from tablectl.storage.mounts import own_place
 from tablectl.support.frozen import frozen
 
 _ALL = Selection()
@@ -287,7 +287,7 @@ def _locations(project: Project, specs: Sequence[TableSpec]) -> Mapping[TableNam
 
 def _one_name_each(placed: Sequence[tuple[TableSpec, str]]) -> tuple[list[tuple[TableSpec, str]], list[TableFailure]]:
     """The tables to which only one name refers. Two policies for one table would undo each other in every run."""
-    places = [of_table(spec.name.text, partial(real_place, location)) for spec, location in placed]
+    places = [of_table(spec.name.text, partial(own_place, location)) for spec, location in placed]
     names: dict[str, list[TableName]] = {}
     for (spec, _), where in zip(placed, places, strict=True):
         if isinstance(where, str):

@@ -7,6 +7,7 @@ matches directories with a ``_delta_log``, which are listed level by level.
 from __future__ import annotations
 
 import os
+import stat
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -14,7 +15,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain, islice
-from pathlib import Path
 from typing import Any, TypeVar
 
 from tablectl.delta.locations import canonical_location, is_local
@@ -248,8 +248,9 @@ class _Bound:
 
 @frozen
 class _Linked:
-    """The target of a link, and its path below the base of the pattern; "" if it is not below the base."""
+    """A link, its target, and the path of that below the base of the pattern; "" if it is not below the base."""
 
+    link: str
     place: str
     below: str
 
@@ -264,22 +265,27 @@ class _Disk:
         top, path = canonical_location(base).rstrip("/"), canonical_location(location)
         names = path.removeprefix(f"{top}/").split("/")
         steps = ("/".join((top, *names[: count + 1])) for count in range(len(names)))
-        if not any(map(os.path.islink, (*steps, f"{path}/{LOG}"))):
+        first = next(filter(os.path.islink, (*steps, f"{path}/{LOG}")), None)
+        if first is None:
             return None
+        link = first if first == f"{path}/{LOG}" else path
         log = os.path.realpath(f"{path}/{LOG}")
         real, inside = log.removesuffix(f"/{LOG}"), f"{os.path.realpath(top)}/"
-        return _Linked(real, real.removeprefix(inside) if real != log and real.startswith(inside) else "")
+        return _Linked(link, real, real.removeprefix(inside) if real != log and real.startswith(inside) else "")
 
     def is_link(self, location: str) -> bool:
         """Whether a directory is a link to one."""
         return os.path.islink(canonical_location(location))  # noqa: PTH114  # of a text, for each folder
 
     def begun(self, location: str) -> bool:
-        """Whether a directory is a table. Raises ``LiveError`` if that may not be known."""
+        """Whether a directory is a table, or would be one by a link. Raises ``LiveError`` if that may not be known."""
         try:
-            return Path(canonical_location(location), LOG).is_dir()
+            mode = os.lstat(f"{canonical_location(location)}/{LOG}").st_mode
         except PermissionError as error:
             raise LiveError(f"{location}: cannot be read: permission denied", DENIED) from error
+        except (OSError, ValueError):
+            return False
+        return stat.S_ISDIR(mode) or stat.S_ISLNK(mode)
 
     def folders(self, location: str) -> list[str]:
         """The names of the directories in a directory."""
@@ -525,8 +531,7 @@ class _Walk:
                     yield self.patterns[0].table(real), place
                     continue
                 error = LiveError(
-                    f"{self._location(steps)}: left out: it is a link to {leads_to.place}, which the pattern does not "
-                    "match",
+                    f"{leads_to.link}: left out: it is a link to {leads_to.place}, which the pattern does not match",
                     "declare the table under the path that the link leads to",
                 )
                 failures.append((self.patterns[place].text, error))

@@ -8,7 +8,6 @@ from __future__ import annotations
 import io
 import os
 import shutil
-import stat
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future
 from contextlib import suppress
@@ -18,11 +17,14 @@ from typing import TypeVar
 
 from tablectl.delta.names import LOG
 from tablectl.model.errors import LiveError, MissingError
+from tablectl.storage.folders import Folder, LinkError, refused_link
 from tablectl.storage.read_budget import OversizeError, ReadBudget
 from tablectl.storage.table_log import DENIED, LINE_BYTES, STAGED, DataFile, FirstNames, VanishedError, counts, is_data
-from tablectl.support.files import TooLargeError, open_regular, read_regular
+from tablectl.support.files import TooLargeError
 
 _BUFFER = 1 << 16
+_DELTAS = ("_", *"0123456789")
+"""How names of a log begin: versions, ``_last_checkpoint``, ``_sidecars``, ``_staged_commits``."""
 _COMPARED = 500
 """How many entries of a folder are compared with a name that it does not have."""
 _Result = TypeVar("_Result")
@@ -43,11 +45,16 @@ def _meant(location: str) -> str:
 
 
 class DiskLog:
-    """A ``TableLog`` in a directory. Links are followed. Only files are listed."""
+    """A ``TableLog`` in a directory. Only files are listed. A link is an error if its name can be one of Delta's: a
+    commit that is left out would be an older version of the table.
+    """
 
     def __init__(self, location: str, folder: str = LOG) -> None:
         self.location = location
-        self._folder = f"{location}/{folder}".rstrip("/")
+        self._below = folder
+        self._path = f"{location}/{folder}".rstrip("/")
+        self._folder: Folder | None = None
+        """The directory that was listed last, so that what is read is what was listed."""
         self.budget = ReadBudget(location)
         self._unchecked: list[str] = []
 
@@ -58,31 +65,50 @@ class DiskLog:
 
     def file(self, name: str) -> str:
         """As ``TableLog.file``."""
-        return f"{self._folder}/{name}"
+        return f"{self._path}/{name}"
 
     def names(self, after: str = "") -> list[str]:
         """As ``TableLog.names``."""
+        self._folder = None
         names, folders = self._listed("")
         for folder in folders.intersection(STAGED):
             names += [f"{folder}/{name}" for name in self._listed(folder)[0]]
         return [name for name in names if name > after]
 
-    def _listed(self, folder: str) -> tuple[list[str], set[str]]:
+    def _listed(self, below: str) -> tuple[list[str], set[str]]:
         """The files and the directories in a directory of the log."""
         names, folders = list[str](), set[str]()
         try:
-            with os.scandir(self.file(folder)) as entries:
+            folder = self._opened().below(below) if below else self._opened()
+            with folder.entries() as entries:
                 for entry in entries:
-                    if entry.is_file():
+                    if entry.is_file(follow_symlinks=False):
                         if ".checkpoint." not in entry.name or counts(entry.name, _size(entry)):
                             names.append(entry.name)
-                    elif entry.is_dir():
+                    elif entry.is_dir(follow_symlinks=False):
                         folders.add(entry.name)
+                    elif entry.is_symlink() and entry.name.startswith(_DELTAS):
+                        raise LinkError(self.file(f"{below}/{entry.name}".lstrip("/")), folder.target(entry.name))
         except (FileNotFoundError, NotADirectoryError):
             pass
         except (OSError, ValueError) as error:
-            raise self._explained(error, folder) from error
+            raise self._explained(error, below) from error
         return names, folders
+
+    def _opened(self) -> Folder:
+        """The log's directory. Raises ``OSError`` and ``ValueError``."""
+        folder = self._folder
+        if folder is None:
+            table = Folder.at(self.location)
+            folder = self._folder = table.below(self._below) if self._below else table
+        return folder
+
+    def _place(self, name: str) -> tuple[Folder, str]:
+        """The directory of a file, and its name there. Raises as ``_opened``."""
+        folder, (*above, file) = self._opened(), name.split("/")
+        for each in above:
+            folder = folder.below(each)
+        return folder, file
 
     def first_names(self) -> FirstNames:
         """As ``TableLog.first_names``. A directory is listed whole in any case."""
@@ -98,7 +124,8 @@ class DiskLog:
         sizes = dict[str, int]()
         for name in self._unchecked:
             with suppress(OSError, ValueError):
-                sizes[name] = os.stat(self.file(name)).st_size  # noqa: PTH116  # as in `identity`
+                folder, file = self._place(name)
+                sizes[name] = folder.stat(file).st_size
         self._unchecked.clear()
         self.budget.check(sizes)
 
@@ -109,33 +136,34 @@ class DiskLog:
     def identity(self, name: str) -> str:
         """As ``TableLog.identity``."""
         try:
-            found = os.stat(self.file(name))  # noqa: PTH116  # for each table; a Path costs as much as the call
+            folder, file = self._place(name)
+            found = folder.stat(file)
         except (OSError, ValueError):
             return ""
         return f"{found.st_size}/{found.st_mtime_ns}/{found.st_ino}"
 
     def exists(self) -> bool:
         """As ``TableLog.exists``. Raises ``MissingError`` if the location does not exist."""
-        if self._is_folder(self._folder):
-            return True
-        if not self._is_folder(self.location):
-            raise MissingError(f"{self.location}: no such directory", _meant(self.location))
-        return False
-
-    def _is_folder(self, path: str) -> bool:
         try:
-            return stat.S_ISDIR(os.stat(path).st_mode)  # noqa: PTH116  # as in `identity`
-        except (FileNotFoundError, NotADirectoryError, ValueError):
-            return False
-        except PermissionError as error:
-            raise LiveError(f"{path}: cannot be read: {_reason(error)}", DENIED) from error
+            table = Folder.at(self.location)
+        except (FileNotFoundError, NotADirectoryError, ValueError) as error:
+            raise MissingError(f"{self.location}: no such directory", _meant(self.location)) from error
         except OSError as error:
-            raise LiveError(f"{path}: cannot be read: {_reason(error)}") from error
+            raise self._explained(error, "") from error
+        try:
+            if self._below:
+                table.below(self._below)
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        except OSError as error:
+            raise self._explained(error, "") from error
+        return True
 
     def read(self, name: str, limit: int = LINE_BYTES) -> bytes:
         """As ``TableLog.read``."""
         try:
-            return read_regular(self.file(name), limit)
+            folder, file = self._place(name)
+            return folder.read(file, limit)
         except (OSError, ValueError) as error:
             raise self._explained(error, name) from error
 
@@ -147,7 +175,8 @@ class DiskLog:
             return
         try:
             self._check_sizes()
-            with io.BufferedReader(open_regular(self.file(name)), _BUFFER) as file:
+            folder, last = self._place(name)
+            with io.BufferedReader(folder.open(last), _BUFFER) as file:
                 self.budget.take_file(name, os.fstat(file.fileno()).st_size)
                 while line := file.readline(LINE_BYTES + 1):
                     if len(line) > LINE_BYTES:
@@ -159,7 +188,8 @@ class DiskLog:
     def _small(self, name: str) -> bytes | None:
         """The contents of a file that fits into the buffer, as most commits do; ``None`` for a larger one."""
         try:
-            found = read_regular(self.file(name), _BUFFER)
+            folder, file = self._place(name)
+            found = folder.read(file, _BUFFER)
         except TooLargeError:
             return None
         except (OSError, ValueError) as error:
@@ -170,7 +200,8 @@ class DiskLog:
     def open(self, name: str) -> io.BufferedReader:
         """As ``TableLog.open``."""
         try:
-            return io.BufferedReader(open_regular(self.file(name)), _BUFFER)
+            folder, file = self._place(name)
+            return io.BufferedReader(folder.open(file), _BUFFER)
         except (OSError, ValueError) as error:
             raise self._explained(error, name) from error
 
@@ -185,6 +216,8 @@ class DiskLog:
     def _explained(self, error: OSError | ValueError, name: str) -> LiveError:
         """The error for a file that cannot be read."""
         file = self.file(name)
+        if isinstance(error, LinkError):
+            return refused_link(error, self.location)
         if isinstance(error, (FileNotFoundError, NotADirectoryError)):
             return VanishedError(f"{file}: listed, but gone when it was opened")
         if isinstance(error, TooLargeError):
@@ -197,7 +230,7 @@ class DiskLog:
 def _size(entry: os.DirEntry[str]) -> int:
     """The size of a file; 0 for one that is gone since the directory was read."""
     try:
-        return entry.stat().st_size
+        return entry.stat(follow_symlinks=False).st_size
     except FileNotFoundError:
         return 0
 
@@ -220,14 +253,26 @@ def each_data_file(log: DiskLog) -> Iterator[DataFile]:
     return _walk(log.location)
 
 
-def _walk(root: str) -> Iterator[DataFile]:
-    def stop(error: OSError) -> None:
-        raise LiveError(f"{error.filename}: cannot be listed: {error.strerror}", DENIED) from error
-
-    for folder, _, names in os.walk(root, onerror=stop):
-        below = "" if folder == root else folder[len(root) :].strip("/") + "/"
-        for name in names:
-            if is_data(below + name):
-                with suppress(FileNotFoundError):  # removed since it was listed
-                    status = os.lstat(f"{folder}/{name}")
-                    yield DataFile(below + name, status.st_size, status.st_mtime)
+def _walk(location: str) -> Iterator[DataFile]:
+    waiting = [""]
+    while waiting:
+        below = waiting.pop()
+        try:
+            folder = Folder.at(location)
+            for name in below.split("/")[:-1]:
+                folder = folder.below(name)
+            with folder.entries() as entries:
+                for entry in entries:
+                    path = below + entry.name
+                    if entry.is_dir(follow_symlinks=False) and is_data(f"{path}/_.parquet"):
+                        waiting.append(f"{path}/")
+                    elif is_data(path) and entry.is_file(follow_symlinks=False):
+                        with suppress(FileNotFoundError):  # removed since it was listed
+                            status = entry.stat(follow_symlinks=False)
+                            yield DataFile(path, status.st_size, status.st_mtime)
+        except LinkError as error:
+            raise refused_link(error, location) from error
+        except FileNotFoundError:  # as above
+            continue
+        except OSError as error:
+            raise LiveError(f"{location}/{below}: cannot be listed: {error.strerror}", DENIED) from error

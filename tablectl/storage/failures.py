@@ -128,6 +128,12 @@ def _answered(code: str, message: str, family: str) -> Failure:
     return Failure(f"the store answered {told}")
 
 
+class ForeignRecordError(WindowError):
+    """In place of a record, or of a directory of records, there is a link or something else that tablectl did not make.
+    It is refused until a person removes it.
+    """
+
+
 class MissingRightError(WindowError):
     """The store refused a request for the lack of a right, which the message names."""
 

@@ -16,6 +16,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from tablectl.delta.locations import canonical_location
+from tablectl.storage.folders import LinkError, refuse_link, refused_link
 
 NETWORK = frozenset(
     {
@@ -39,12 +40,12 @@ _MAC_LINE = re.compile(r"(?P<source>.*) on (?P<point>/.*) \((?P<kind>[^,)]+)[^()
 def network_mount(place: str) -> str:
     """The type of the network file system of a directory, which need not exist; empty if it is on none.
 
-    Also empty if the operating system does not provide the type.
+    Also empty if the operating system does not provide the type. A link in the last place is not followed.
     """
     there = Path(place)
     while True:
         try:
-            return _of_device(there.stat().st_dev, str(there))
+            return _of_device(there.lstat().st_dev, str(there))
         except OSError:
             if there == there.parent:
                 return ""
@@ -107,8 +108,26 @@ def _plain(text: str) -> str:
 
 def real_place(location: str) -> str:
     """The canonical form of a place, with links on a local disk resolved, so that two names of one table do not count
-    as two tables.
+    as two tables: where a job writes that was given this location.
     """
     place = canonical_location(location)
     # Not `Path.resolve`, which raises where a link leads to itself: that table cannot be read, and all others can.
     return os.path.realpath(place) if place.startswith("/") else place
+
+
+def own_place(location: str) -> str:
+    """As ``real_place``, for a table that a policy or a person names. Links above its folder are resolved, the folder
+    itself is not: whoever may replace it by a link must not bring another table under its policy. Raises ``LiveError``
+    if it is a link.
+    """
+    place = canonical_location(location)
+    if not place.startswith("/"):
+        return place
+    if "/." in place:
+        place = os.path.normpath(place)  # as ``Folder.at``
+    try:
+        refuse_link(place)
+    except LinkError as error:
+        raise refused_link(error, place) from error
+    above, _, name = place.rpartition("/")
+    return f"{os.path.realpath(above or '/').rstrip('/')}/{name}"

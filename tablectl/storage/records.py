@@ -6,10 +6,12 @@ from __future__ import annotations
 
 import errno
 import hashlib
+import io
 import os
 import re
+import stat
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
@@ -24,10 +26,11 @@ from tablectl.delta.locations import canonical_location, is_absolute
 from tablectl.delta.names import LOG
 from tablectl.model.errors import WindowError
 from tablectl.model.store_options import FAMILIES, PREFIXES
-from tablectl.storage.failures import explain, missing_right
+from tablectl.storage.failures import ForeignRecordError, explain, missing_right
+from tablectl.storage.folders import Folder, LinkError, link_hint
 from tablectl.storage.mounts import network_mount
 from tablectl.storage.object_stores import BucketError, Provider, RetryLimits, StoreOptions, open_bucket
-from tablectl.support.files import NotRegularError, TooLargeError, read_regular
+from tablectl.support.files import NotRegularError, TooLargeError
 
 if TYPE_CHECKING:
     from obstore import ObjectMeta
@@ -44,8 +47,14 @@ _PLAIN_KEY = re.compile(r"[a-z0-9][a-z0-9_-]{0,99}")
 _WAY_OUT = "check the path and the permissions, or set `state:` in tablectl.yaml to keep the records in another place"
 _UNREACHABLE = "set `state:` in tablectl.yaml to a directory, or an s3, gs, abfss or az URI, to keep the records there"
 
-_GUARDS = "guards/"
+_GUARDS = "guards"
 _SUFFIX = ".json"
+_PART = re.compile(r"[a-z]+")
+_FILE = re.compile(r"[0-9A-Za-z][0-9A-Za-z._-]*")
+_RECORD = re.compile(rf"{_PART.pattern}/{_FILE.pattern}")
+"""The name of a record: a directory, and a name in it. Other names are those of others: they are neither listed nor
+deleted.
+"""
 _ENVIRONMENT = (*PREFIXES.values(), "HOME")
 _PATIENCE = RetryLimits(tries=3, seconds=8)
 """A renewal must fail well within the ttl (60 s), so that it can be retried. obstore's own limit is 3 minutes."""
@@ -68,8 +77,9 @@ class ListedRecord:
 class RecordStore(Protocol):
     """Named, small, immutable records in one place. ``str`` of a store names the place.
 
-    Names are relative and use ``/``. Every method raises ``WindowError`` if the place cannot be reached. A ``create``
-    that raised may still have taken effect. A record is complete as soon as it is visible.
+    Names are relative, a directory and a name in it: ``lease/1.json``. Every method raises ``WindowError`` if the place
+    cannot be reached. A ``create`` that raised may still have taken effect. A record is complete as soon as it is
+    visible.
     """
 
     def create(self, name: str, data: bytes) -> bool:
@@ -78,11 +88,13 @@ class RecordStore(Protocol):
     def read(self, name: str) -> bytes | None:
         """The record; ``None`` if there is none. Sees every earlier ``create`` of any process.
 
-        Empty if it cannot be a record: larger than ``LARGEST``, or not a file.
+        Empty if it cannot be a record: larger than ``LARGEST``.
         """
 
     def names(self, prefix: str) -> tuple[str, ...]:
-        """All names that begin with the prefix, sorted."""
+        """All names of records that begin with the prefix, sorted. Raises ``ForeignRecordError`` for a link among
+        them.
+        """
 
     def listed(self, prefix: str) -> tuple[ListedRecord, ...]:
         """The records whose names begin with the prefix, sorted by name."""
@@ -98,7 +110,7 @@ class RecordStore(Protocol):
 
 class DiskRecords:
     """A ``RecordStore`` on a local disk. A record is written to a temporary file and then linked to its name, which
-    never replaces an existing file.
+    never replaces an existing file. Each directory from the table's folder on is opened without following a link.
 
     obstore does the same, but with threads of its own, so that it hangs in a process forked from one that used it.
 
@@ -107,46 +119,57 @@ class DiskRecords:
     elsewhere. Guards need not be durable: a guard refers to a process of this machine, and a power failure ends both.
     """
 
-    def __init__(self, folder: str) -> None:
-        self._folder = Path(folder)
+    def __init__(self, base: str, folder: str, *, follow: bool = False) -> None:
+        """``folder`` is a directory in ``base``. ``follow``: ``base`` itself may be a link."""
+        self._base = base
+        self._folder = folder
+        self._follow = follow
 
     def __str__(self) -> str:
-        return str(self._folder)
+        return f"{self._base.rstrip('/')}/{self._folder}"
 
     def create(self, name: str, data: bytes) -> bool:
         """As ``RecordStore.create``. Creates missing directories."""
-        path = self._folder / name
-        aside = path.with_name(f".{uuid4().hex}")
-        durable = not name.startswith(_GUARDS)
+        below, file = _split(name)
+        aside = f".{uuid4().hex}"
+        durable = below != _GUARDS
         with self._explained_errors("write", name):
+            folder = self._made(below, durable=durable)
             try:
-                _write(aside, data, durable=durable)
-                os.link(aside, path)  # `Path.hardlink_to` came with Python 3.10
+                _write(folder.create(aside), data, durable=durable)
+                folder.link(aside, file)
             except FileExistsError:
                 return False
             finally:
-                aside.unlink(missing_ok=True)
+                with suppress(FileNotFoundError):
+                    folder.unlink(aside)
             if durable:
-                _sync_folder(path.parent)
+                folder.sync()
             return True
 
     def read(self, name: str) -> bytes | None:
         """As ``RecordStore.read``."""
+        below, file = _split(name)
         with self._explained_errors("read", name):
             try:
-                return _read(self._folder / name)
+                return self._opened(below).read(file, LARGEST)
             except FileNotFoundError:
                 return None
+            except TooLargeError:
+                return b""
 
     def names(self, prefix: str) -> tuple[str, ...]:
         """As ``RecordStore.names``."""
-        top = self._folder / prefix.rpartition("/")[0]
-        skip = len(str(self._folder)) + 1
-        with self._explained_errors("list", prefix.rpartition("/")[0]):
-            self._check_links(top)
-            found = (f"{base}/{file}"[skip:] for base, file in _walk(top))
-            whole = (name for name in found if not name.rpartition("/")[2].startswith("."))
-            return tuple(sorted(name for name in whole if name.startswith(prefix)))
+        below, slash, start = prefix.partition("/")
+        with self._explained_errors("list", below):
+            try:
+                if slash:
+                    return tuple(f"{below}/{name}" for name in _listed(self._opened(below)) if name.startswith(start))
+                with self._opened("").entries() as entries:
+                    folders = [each.name for each in entries if _PART.fullmatch(each.name)]
+            except FileNotFoundError:
+                return ()
+        return tuple(name for each in sorted(folders) if each.startswith(below) for name in self.names(f"{each}/"))
 
     def listed(self, prefix: str) -> tuple[ListedRecord, ...]:
         """As ``RecordStore.listed``. Without versions: to read a record again costs less than to look at its times."""
@@ -158,87 +181,108 @@ class DiskRecords:
 
     def delete(self, name: str) -> None:
         """As ``RecordStore.delete``."""
-        path = self._folder / name
+        below, file = _split(name)
         with self._explained_errors("delete", name):
             try:
-                path.unlink()
-            except (IsADirectoryError, PermissionError):
-                if not path.is_dir() or path.is_symlink():
-                    raise
-                path.rmdir()  # it is in place of a record
+                folder = self._opened(below)
+            except FileNotFoundError:
+                return
+            try:
+                _check_kind(folder, file)
+                folder.unlink(file)
             except FileNotFoundError:
                 # As a bucket does, which looks at the right before it looks for the record.
-                if path.parent.is_dir() and not os.access(path.parent, os.W_OK | os.X_OK):
+                if not folder.may_change():
                     raise PermissionError(errno.EACCES, os.strerror(errno.EACCES)) from None
 
-    def _check_links(self, top: Path) -> None:
-        """Raises ``OSError`` for a link that leads nowhere: it is not the same as no record."""
-        for folder in (self._folder, top):
-            if folder.is_symlink() and not folder.exists():
-                raise OSError(errno.ENOENT, "a link that leads nowhere")
+    def delete_folder(self, name: str) -> None:
+        """Remove a directory of records, or with an empty name that of all, if it is empty."""
+        with suppress(OSError):
+            if name:
+                self._opened("").rmdir(name)
+            else:
+                Folder.at(self._base, follow=self._follow).rmdir(self._folder)
 
-    def _explained_errors(self, what: str, name: str) -> AbstractContextManager[None]:
-        return _explained_errors(what, str(self._folder), name)
+    def _opened(self, below: str) -> Folder:
+        folder = Folder.at(self._base, follow=self._follow).below(self._folder)
+        return folder.below(below) if below else folder
+
+    def _made(self, below: str, *, durable: bool) -> Folder:
+        """As ``_opened``. Creates what is missing."""
+        try:
+            return self._opened(below)
+        except FileNotFoundError:
+            pass
+        base = Path(self._base)
+        missing = [each for each in (base, *base.parents) if not each.exists()]
+        base.mkdir(parents=True, exist_ok=True)
+        for made in missing if durable else ():
+            Folder.at(str(made.parent), follow=True).sync()
+        folder = Folder.at(self._base, follow=self._follow)
+        for name in (self._folder, below):
+            try:
+                folder.make(name)
+            except FileExistsError:
+                pass
+            else:
+                if durable:
+                    folder.sync()
+            folder = folder.below(name)
+        return folder
+
+    @contextmanager
+    def _explained_errors(self, what: str, name: str) -> Iterator[None]:
+        """As the function. A link, or something else that is no file, is named with what to do."""
+        with _explained_errors(what, str(self), name):
+            try:
+                yield
+            except LinkError as error:
+                message = f"cannot {what} the window's records: {error.filename}: {error.strerror}"
+                raise ForeignRecordError(message, link_hint(error, self._base)) from error
+            except NotRegularError as error:
+                message = f"cannot {what} the window's records: {error.filename}: it is not a file"
+                raise ForeignRecordError(message, "remove it: tablectl makes only files there") from error
 
 
-def _walk(top: Path) -> Iterator[tuple[str, str]]:
-    """The directories and names of records. A directory with the name of a record is listed like one: ``read`` finds
-    that it cannot be one.
+def _split(name: str) -> tuple[str, str]:
+    """The directory of a record and its name there. Raises ``ValueError`` for what is no name of a record."""
+    if not _RECORD.fullmatch(name):
+        raise ValueError(f"{name!r} is not the name of a record")
+    below, _, file = name.partition("/")
+    return below, file
+
+
+def _listed(folder: Folder) -> list[str]:
+    """The names of records in a directory, sorted. Raises ``OSError`` for a link, and for something else than a file
+    that has the name of a record.
     """
-    for base, folders, files in os.walk(top, onerror=_unless_gone):
-        records = [each for each in folders if each.endswith(_SUFFIX)]
-        folders[:] = [each for each in folders if not each.endswith(_SUFFIX)]
-        yield from ((base, name) for name in (*files, *records))
+    names: list[str] = []
+    with folder.entries() as entries:
+        for entry in entries:
+            if not _FILE.fullmatch(entry.name):
+                continue
+            if entry.is_file(follow_symlinks=False):
+                names.append(entry.name)
+            elif entry.is_symlink() or entry.name.endswith(_SUFFIX):
+                _check_kind(folder, entry.name)
+    return sorted(names)
 
 
-def _write(path: Path, data: bytes, *, durable: bool) -> None:
-    try:
-        file = path.open("xb", buffering=0)
-    except FileNotFoundError:
-        _make_folder(path.parent, durable=durable)
-        file = path.open("xb", buffering=0)
+def _check_kind(folder: Folder, name: str) -> None:
+    """Raises ``OSError`` if a name is not that of a file."""
+    mode = folder.stat(name).st_mode
+    if stat.S_ISLNK(mode):
+        raise LinkError(folder.file(name), folder.target(name))
+    if not stat.S_ISREG(mode):
+        raise NotRegularError(folder.file(name))
+
+
+def _write(file: io.FileIO, data: bytes, *, durable: bool) -> None:
     with file:
         if file.write(data) != len(data):
             raise OSError(errno.ENOSPC, "no space is left for it")
         if durable:
             os.fsync(file.fileno())
-
-
-def _make_folder(folder: Path, *, durable: bool) -> None:
-    missing = [each for each in (folder, *folder.parents) if not each.exists()]
-    folder.mkdir(parents=True, exist_ok=True)
-    for made in missing if durable else ():
-        _sync_folder(made.parent)
-
-
-def _sync_folder(folder: Path) -> None:
-    """Makes the names in a directory durable. If the system cannot do this (Windows), the disk's own order is relied
-    on.
-    """
-    if not hasattr(os, "O_DIRECTORY"):
-        return
-    number = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(number)
-    finally:
-        os.close(number)
-
-
-def _read(path: Path) -> bytes:
-    """The bytes of a record; empty for a directory, a pipe, a device, a link, or more bytes than a record can have."""
-    try:
-        return read_regular(path, LARGEST, follow=False)
-    except (NotRegularError, TooLargeError):
-        return b""
-    except OSError as error:
-        if error.errno in {errno.ELOOP, errno.EISDIR}:
-            return b""
-        raise
-
-
-def _unless_gone(error: OSError) -> None:
-    if not isinstance(error, FileNotFoundError):
-        raise error
 
 
 class RecordBucket:
@@ -323,7 +367,8 @@ class ObjectRecords:
             entries = self._store.list(self._path(folder)).collect()
         top = self._path("")
         found = (ListedRecord(entry["path"].removeprefix(top), _version(entry)) for entry in entries)
-        return tuple(sorted((each for each in found if each.name.startswith(prefix)), key=lambda each: each.name))
+        ours = (each for each in found if each.name.startswith(prefix) and _RECORD.fullmatch(each.name))
+        return tuple(sorted(ours, key=lambda each: each.name))
 
     def read_listed(self, record: ListedRecord) -> bytes | None:
         """As ``RecordStore.read_listed``."""
@@ -337,11 +382,17 @@ class ObjectRecords:
 
     def delete(self, name: str) -> None:
         """As ``RecordStore.delete``."""
+        _split(name)
         with self._explained_errors("delete", name):
             try:
                 self._store.delete(self._path(name))
             except FileNotFoundError:
                 return
+
+    def is_empty(self) -> bool:
+        """Whether nothing at all is there."""
+        with self._explained_errors("list", ""):
+            return not next(iter(self._store.list(self._folder)), ())
 
     def has(self, name: str) -> bool:
         """Whether the record exists. Cheaper than reading it."""
@@ -370,14 +421,15 @@ def open_records(
     """The records of the table at ``location``: in ``<location>/_tablectl``, or with ``state`` in ``<state>/<key>``.
 
     Places are absolute local paths, ``file:`` URIs, and s3, s3a, gs, abfss, az and memory URIs. They are taken
-    literally: ``%20`` is three characters, as in Hadoop. ``key`` must be the same for every name of a table. Opening
+    literally: ``%20`` is three characters, as in Hadoop. ``key`` must be the same for every name of a table. A link is
+    followed above a table's folder, and up to ``state`` itself. Opening
     creates nothing: a directory is created with its first record. Raises ``WindowError`` for any other place.
     """
     if state is None:
         return _open(location, FOLDER, options)
     if not key:
         raise ValueError("records under `state:` need the table's key")
-    return _open(state, key_folder(key), options)
+    return _open(state, key_folder(key), options, follow=True)
 
 
 def is_new(location: str) -> bool:
@@ -389,8 +441,17 @@ def is_new(location: str) -> bool:
     log, ours = _open(location, LOG, _DEFAULT), _open(location, FOLDER, _DEFAULT)
     if isinstance(log, DiskRecords):
         with _explained_errors("list", str(log), ""):
-            return not Path(str(log)).exists() and not Path(str(ours)).exists()
-    return not (log.has("_last_checkpoint") or log.has(f"{0:020d}.json") or log.names(""))
+            return not any(_is_there(str(each)) for each in (log, ours))
+    return not (log.has("_last_checkpoint") or log.has(f"{0:020d}.json")) and log.is_empty()
+
+
+def _is_there(path: str) -> bool:
+    """Whether a path has anything, such as a link. Raises ``OSError`` if that may not be known."""
+    try:
+        os.lstat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    return True
 
 
 def key_folder(key: str) -> str:
@@ -406,13 +467,13 @@ def key_folder(key: str) -> str:
     return f"{readable or 'table'}-{hashlib.sha256(key.encode()).hexdigest()[:16]}"
 
 
-def _open(base: str, folder: str, options: StoreOptions) -> DiskRecords | ObjectRecords:
+def _open(base: str, folder: str, options: StoreOptions, *, follow: bool = False) -> DiskRecords | ObjectRecords:
     if not is_absolute(base):
         raise WindowError(f"the window's records cannot lie in {base!r}: the path is relative", _UNREACHABLE)
     place = canonical_location(base)
     if place.startswith("/"):
-        _check_mount(place)
-        return DiskRecords(f"{place.rstrip('/')}/{folder}")
+        _check_mount(os.path.realpath(place) if follow else place)
+        return DiskRecords(place, folder, follow=follow)
     split = urlsplit(place.replace("#", "%23").replace("?", "%3F"))
     if split.scheme == "memory":
         return ObjectRecords(_memory(place), folder, f"{place}/{folder}")

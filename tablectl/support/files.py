@@ -37,12 +37,12 @@ def size_text(limit: int) -> str:
     return f"{limit >> 20} MiB" if limit >= 1 << 20 else f"{limit // 1000} kB"
 
 
-def open_regular(path: str | Path) -> io.FileIO:
-    """Opens a regular file, unbuffered.
+def open_regular(path: str | Path, *, follow: bool = True, dir_fd: int | None = None) -> io.FileIO:
+    """Opens a regular file, unbuffered. ``follow`` and ``dir_fd`` as in ``read_regular``.
 
     Raises ``NotRegularError`` for anything else, other ``OSError`` as ``open`` does, ``ValueError`` for a null byte.
     """
-    descriptor, _ = _open_checked(os.fspath(path), follow=True)
+    descriptor, _ = _open_checked(os.fspath(path), follow=follow, dir_fd=dir_fd)
     try:
         return io.FileIO(descriptor)
     except BaseException:
@@ -50,9 +50,9 @@ def open_regular(path: str | Path) -> io.FileIO:
         raise
 
 
-def _open_checked(name: str, *, follow: bool) -> tuple[int, int]:
+def _open_checked(name: str, *, follow: bool, dir_fd: int | None) -> tuple[int, int]:
     """The descriptor of a regular file, and the file's size."""
-    descriptor = _opened(name, _FLAGS if follow else _FLAGS | _NO_FOLLOW)
+    descriptor = _opened(name, _FLAGS if follow else _FLAGS | _NO_FOLLOW, dir_fd)
     try:
         found = os.fstat(descriptor)
         if not stat.S_ISREG(found.st_mode):
@@ -63,9 +63,9 @@ def _open_checked(name: str, *, follow: bool) -> tuple[int, int]:
     return descriptor, found.st_size
 
 
-def _opened(name: str, flags: int) -> int:
+def _opened(name: str, flags: int, dir_fd: int | None) -> int:
     try:
-        return os.open(name, flags)
+        return os.open(name, flags, dir_fd=dir_fd)
     except OSError as error:
         # a socket, or a device without a driver
         if error.errno in {errno.ENXIO, errno.ENODEV, errno.EOPNOTSUPP}:
@@ -73,15 +73,16 @@ def _opened(name: str, flags: int) -> int:
         raise
 
 
-def read_regular(path: str | Path, limit: int, *, follow: bool = True) -> bytes:
-    """The bytes of a regular file of at most ``limit`` bytes. With ``follow`` off, a link is an error.
+def read_regular(path: str | Path, limit: int, *, follow: bool = True, dir_fd: int | None = None) -> bytes:
+    """The bytes of a regular file of at most ``limit`` bytes. With ``follow`` off, a link is an error. With ``dir_fd``,
+    the path is relative to that open directory.
 
     Raises as ``open_regular``, and ``TooLargeError`` before more than the limit is in memory. The size is checked
     first, and the read is limited as well, because a file can grow and some file systems report no size.
     """
     name = os.fspath(path)
     # Four calls of the system and no file object: most commits and checksums are a few hundred bytes long.
-    descriptor, size = _open_checked(name, follow=follow)
+    descriptor, size = _open_checked(name, follow=follow, dir_fd=dir_fd)
     try:
         if size > limit:
             raise TooLargeError(name, limit)

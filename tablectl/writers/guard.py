@@ -273,7 +273,8 @@ class _Entry:
     def __init__(self, terms: GuardOptions, location: str, state: str | None, *, may_be_new: bool = False) -> None:
         """``may_be_new``: there may be no table."""
         self._terms = terms
-        self._location = location
+        self._location = real_place(location)
+        """Where the write goes: it follows links."""
         self._state = state
         self._may_be_new = may_be_new
         self._guard: StoredGuard | None = None
@@ -320,7 +321,7 @@ class _Entry:
         owner = current_owner(os.environ, __version__)
         writer = f"{terms.name}, {owner}" if terms.name else str(owner)
         # On the thread, too: loading the credentials of a bucket may take several requests.
-        store = ask(lambda: open_records(location, self._state, real_place(location)))
+        store = ask(lambda: open_records(location, self._state, location))
         self._guard = StoredGuard(store, GuardRecord(random_id(), 0, writer, terms.mode, terms.ttl), owner)
         self._thread.keep(self._guard)
         # The proof needs no order between this question and the records. So it is asked while they are put and read.
@@ -366,7 +367,7 @@ class _Entry:
     def _tell_outer(self, waits: bool) -> None:  # noqa: FBT001
         """The guards around this one record at which gate their write is blocked: their applies need not wait."""
         self.waited = True
-        place = real_place(self._location)
+        place = self._location
         around = [entry for hold in _holds() for entry in hold.entries]
         for entry in dict.fromkeys(around):
             entry.wait_elsewhere(place, waits)

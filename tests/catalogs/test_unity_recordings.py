@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import urllib.request
 from collections.abc import Callable
 from dataclasses import replace
@@ -205,7 +206,7 @@ def lake(tmp_path: Path, server: UnityServer, catalogs: Catalogs) -> Path:
     server.loads["sales.man"] = body
     server.tables["sales.man"]["storage_location"] = body["metadata"]["location"]
     (tmp_path / "man").mkdir()
-    (tmp_path / "man" / "_delta_log").symlink_to(RECORDINGS / "man_delta_log")
+    shutil.copytree(RECORDINGS / "man_delta_log", tmp_path / "man" / "_delta_log")
     return tmp_path / "man"
 
 
@@ -222,7 +223,7 @@ def unpublished(lake: Path, server: UnityServer, first: int) -> None:
     """Takes the published commits from a version on away, and lists their staged files as the catalog would."""
     log = lake / "_delta_log"
     names = sorted((RECORDINGS / "man_delta_log").rglob("*"))
-    log.unlink()
+    shutil.rmtree(log)
     (log / "_staged_commits").mkdir(parents=True)
     commits = []
     for path in (each for each in names if each.is_file()):

@@ -48,16 +48,16 @@ def test_records_are_kept_as_on_a_disk(records: RecordStore, s3: S3Server, bucke
     assert records.create("lease/2.json", b"two")
     assert not records.create("lease/2.json", b"other")
     assert records.create("lease/1.json", b"one")
-    assert records.create("guards/a/1.json", b"")
+    assert records.create("guards/a.1.json", b"")
     assert records.names("lease/") == ("lease/1.json", "lease/2.json")
     assert records.read("lease/2.json") == b"two"
     assert records.read("lease/3.json") is None
     records.delete("lease/1.json")
     records.delete("lease/1.json")
-    assert records.names("") == ("guards/a/1.json", "lease/2.json")
+    assert records.names("") == ("guards/a.1.json", "lease/2.json")
     kept = s3.client.list_objects_v2(Bucket=bucket.removeprefix("s3://"))["Contents"]
     assert [each["Key"] for each in kept] == [
-        "lake/orders/_tablectl/guards/a/1.json",
+        "lake/orders/_tablectl/guards/a.1.json",
         "lake/orders/_tablectl/lease/2.json",
     ]
 

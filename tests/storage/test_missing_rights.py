@@ -74,7 +74,7 @@ def test_on_a_disk_a_folder_that_cannot_be_written_refuses_to_delete_what_is_not
     records.delete("guards/none")
     records.create("guards/a.0.json", b"")
     records.delete("guards/none")
-    monkeypatch.setattr(os, "access", lambda *_: False)  # the tests may run as root, who may do everything
+    monkeypatch.setattr(os, "access", lambda *_, **__: False)  # the tests may run as root, who may do everything
     with pytest.raises(MissingRightError, match=r"permission to delete on .*/_tablectl/guards/") as missing:
         records.delete("guards/none")
     assert str(tmp_path) in missing.value.message
