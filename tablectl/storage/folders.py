@@ -145,7 +145,7 @@ class Folder:
         os.mkdir(place, dir_fd=at)
 
     def unlink(self, name: str) -> None:
-        """Remove a name that is no directory."""
+        """Remove a file's name."""
         place, at = self._place(name)
         os.unlink(place, dir_fd=at)
 
@@ -184,7 +184,7 @@ class Folder:
             os.close(descriptor)
 
     def _place(self, name: str) -> tuple[str, int | None]:
-        """What a call takes: a name and the descriptor that it is relative to, or a path that is no link."""
+        """What a call takes: a name and the descriptor that it is relative to, or a path."""
         if "/" in name or name in {"", ".", ".."}:
             raise ValueError(f"{name!r} is not the name of a file")
         if self._descriptor is not None:

@@ -214,10 +214,11 @@ class DiskRecords:
         except FileNotFoundError:
             pass
         base = Path(self._base)
-        missing = [each for each in (base, *base.parents) if not each.exists()]
-        base.mkdir(parents=True, exist_ok=True)
-        for made in missing if durable else ():
-            Folder.at(str(made.parent), follow=True).sync()
+        for missing in [each for each in (*reversed(base.parents), base) if not os.path.lexists(each)]:
+            with suppress(FileExistsError):
+                missing.mkdir()
+            if durable:
+                Folder.at(str(missing.parent), follow=True).sync()
         folder = Folder.at(self._base, follow=self._follow)
         for name in (self._folder, below):
             try:
@@ -232,7 +233,7 @@ class DiskRecords:
 
     @contextmanager
     def _explained_errors(self, what: str, name: str) -> Iterator[None]:
-        """As the function. A link, or something else that is no file, is named with what to do."""
+        """As the function. A link, or something else than a file, is named with what to do."""
         with _explained_errors(what, str(self), name):
             try:
                 yield
@@ -245,7 +246,7 @@ class DiskRecords:
 
 
 def _split(name: str) -> tuple[str, str]:
-    """The directory of a record and its name there. Raises ``ValueError`` for what is no name of a record."""
+    """The directory of a record and its name there. Raises ``ValueError`` for another name."""
     if not _RECORD.fullmatch(name):
         raise ValueError(f"{name!r} is not the name of a record")
     below, _, file = name.partition("/")

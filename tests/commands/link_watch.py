@@ -47,12 +47,13 @@ class Watch:
                 self.used.append(place)
                 self.before(place)
             follows = call in {"scandir", "listdir"} or (call == "stat" and named.get("follow_symlinks", True))
-            where = place if follows and isinstance(path, int) else _real(place, follow=follows)
+            place = _path(path, at)  # the directory may have been moved
+            where = place if isinstance(path, int) else _real(place, follow=follows)
             made = real(path, *args, **named)
             if call == "open":
                 where = _of(made)
             if f"{where}/".startswith(f"{self.outside}/"):
-                self.escaped.append(f"{call} {where}")
+                self.escaped.append(f"{call} {place} at {where}")
             return made
 
         return watched

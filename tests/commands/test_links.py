@@ -205,6 +205,33 @@ def test_a_link_that_is_put_in_place_right_before_the_use_is_not_followed(lake: 
         lake.restore()
 
 
+def test_an_apply_puts_no_record_into_the_log_of_another_table(lake: Lake, fake_spark: FakeSpark) -> None:
+    """Records are named as commits are: they would be commits there, and old commits would be pruned."""
+    for number in range(2, 60):
+        (lake.payroll / "_delta_log" / f"{number:020d}.json").write_text("{}")
+    others, sent = lake.others(), len(fake_spark.sent)
+    lease = lake.mine / "_tablectl" / "lease"
+    replace_by_link(lease, str(lake.payroll / "_delta_log"))
+    code, said = lake.run("apply --yes")
+    assert code != 0
+    assert f"{lease}: it is a link to {lake.payroll}/_delta_log" in said
+    assert "remove it" in said
+    assert (lake.others(), len(fake_spark.sent)) == (others, sent)
+
+
+@pytest.mark.parametrize("folder", ["_tablectl/copy", "_tablectl"])
+def test_window_clean_empties_no_home_directory(lake: Lake, tmp_path: Path, folder: str) -> None:
+    for name in ("id_rsa", "copy/id_rsa", "copy/00000000000001-000001.0.1.json"):
+        (tmp_path / "home" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "home" / name).write_text("KEY")
+    before = sorted((tmp_path / "home").rglob("*"))
+    replace_by_link(lake.mine / folder, str(tmp_path / "home"))
+    code, said = lake.run("window clean {name}")
+    assert code != 0
+    assert f"{lake.mine / folder}: it is a link to {tmp_path}/home" in said
+    assert sorted((tmp_path / "home").rglob("*")) == before
+
+
 def test_a_guard_of_a_link_protects_the_table_that_it_leads_to(lake: Lake) -> None:
     """The write follows the link, so the apply of that table has to wait for it."""
     link = lake.repo.lake / "link"
