@@ -80,7 +80,10 @@ def _literal(draw: random.Random) -> str:
 
 def _value(draw: random.Random, depth: int) -> str:
     form = draw.randrange(9 if depth else 3)
-    inner = lambda: _value(draw, depth - 1)  # noqa: E731
+
+    def inner() -> str:
+        return _value(draw, depth - 1)
+
     blank = draw.choice(("", " ", "\n"))
     match form:
         case 0:

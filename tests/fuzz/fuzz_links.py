@@ -10,7 +10,7 @@ from random import Random
 from tempfile import TemporaryDirectory
 
 from tablectl.model.errors import TablectlError
-from tablectl.storage.disk_log import DiskLog, list_data_files
+from tablectl.storage.disk_log import DiskLog, each_data_file
 from tablectl.storage.mounts import own_place
 from tablectl.storage.records import DiskRecords
 from tests.commands.link_watch import Watch
@@ -38,7 +38,7 @@ def _uses(log: DiskLog, records: DiskRecords, random: Random) -> list[Callable[[
         lambda: log.read(file.removeprefix("_delta_log/")),
         lambda: list(log.lines(file.removeprefix("_delta_log/"))),
         lambda: log.identity(file.removeprefix("_delta_log/")),
-        lambda: list_data_files(log, 10),
+        lambda: list(each_data_file(log)),
         lambda: own_place(log.location),
         lambda: records.names(random.choice(("", "lease/", "guards/", "copy/"))),
         lambda: records.read(name),
