@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from tablectl.applying import run as run_module
+from tablectl.applying import silent_writers
 from tablectl.applying.events import RunEvent
 from tablectl.commands import show
 from tablectl.commands.apply import ApplyOptions
@@ -66,9 +67,9 @@ def lease(repo: Repository, table: str) -> Lease:
     return taken
 
 
-def guard(repo: Repository, table: str) -> None:
+def guard(repo: Repository, table: str, beat: int = 1) -> None:
     """A writer that is in the middle of its work."""
-    record = GuardRecord("0123abcd", 1, "nightly load")
+    record = GuardRecord("0123abcd", beat, "nightly load")
     open_records(str(repo.lake / table)).create(record.name, record.to_bytes())
 
 
@@ -180,6 +181,7 @@ def test_a_writer_that_does_not_end_leaves_its_table_as_it_is(
     cli: Cli, lake: Repository, fake_spark: FakeSpark, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TABLECTL_WINDOW_DRAIN", "0")
+    monkeypatch.setattr(silent_writers, "MOST_WATCHED", 0.0)
     guard(lake, "d")
     result = cli("apply", "--yes", "--select", "*/d")
     assert (result.code, fake_spark.sent) == (4, [])
@@ -290,6 +292,8 @@ def test_wait_tries_again(cli: Cli, lake: Repository, fake_spark: FakeSpark, mon
     def told(lines: Lines, event: RunEvent) -> None:
         nonlocal tries
         tries += event.step == "leased"
+        if event.step == "silent writers":
+            guard(lake, "d", beat=1000 + len(list((lake.lake / "d" / "_tablectl" / "guards").iterdir())))
         if tries == 3:
             shutil.rmtree(lake.lake / "d" / "_tablectl" / "guards", ignore_errors=True)
         told_before(lines, event)
