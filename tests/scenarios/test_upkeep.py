@@ -10,6 +10,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from typing import Any
 import pytest
 
 import tablectl
+from tablectl.applying.events import RunEvent
 from tablectl.commands.run_plan import Control
 from tablectl.log.reader import read_commits
 from tests.interleaving import TIMEOUT, Writer
@@ -140,6 +142,33 @@ def test_vacuum_waits_for_a_stream_and_is_refused_for_a_shallow_clone(aged: Aged
     assert (ran.code, table["outcome"]) == (3, "refused")
     assert f"shallow clones read files of this table: delta.`{folder / 'clone'}`" in table["message"]
     assert aged.left.exists()
+
+
+@pytest.mark.slow
+def test_a_guarded_restore_waits_while_vacuum_deletes_and_an_append_does_not(aged: Aged) -> None:
+    """Asked in the middle: between the last look and the deletion."""
+    entered = dict[str, bool]()
+
+    def tries(event: RunEvent) -> None:
+        if event.step != "before upkeep.vacuum":
+            return
+        for mode in ("append", "any"):
+            try:
+                with ThreadPoolExecutor(1) as pool:  # not a part of the apply
+                    pool.submit(enter, mode).result()
+                entered[mode] = True
+            except tablectl.GuardTimeout:
+                entered[mode] = False
+
+    def enter(mode: Any) -> None:
+        with tablectl.guard(None, aged.place, mode, timeout=2):
+            pass
+
+    run = tablectl.run_upkeep(directory=aged.folder, spark=aged.spark, control=Control(notify=tries))
+    assert (run.exit_code, entered) == (0, {"append": True, "any": False}), run
+    with tablectl.guard(None, aged.place, "any", timeout=2):
+        aged.spark.sql(f"RESTORE delta.`{aged.place}` TO VERSION AS OF 0")
+    assert aged.rows() == {number: number for number in range(FILES)}
 
 
 @pytest.mark.slow
