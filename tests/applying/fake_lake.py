@@ -874,14 +874,17 @@ class LakeCopy:
         )
 
     def write(self, keys: Sequence[str]) -> tuple[str, ...]:
+        """A new file for each file of the table."""
         self.engine.on_copy(self.table, keys)
+        return tuple(self._write(self._rows([key])) for key in keys)
+
+    def _write(self, rows: tuple[str, ...]) -> str:
         files = self.table.copies
-        rows = self._rows(keys)
         path = f"new-{len(files.holds)}.parquet"
         files.holds[path], files.written[path] = rows, self.engine.now() / 1000
         values = dict.fromkeys(self.partitions)
         add = {"path": path, "partitionValues": values, "size": 1, "modificationTime": self.engine.now()}
-        return (json.dumps({"add": {**add, "dataChange": True}}),)
+        return json.dumps({"add": {**add, "dataChange": True}})
 
     def compare(
         self, keys: Sequence[str], adds: Sequence[str], sums: Sequence[str]

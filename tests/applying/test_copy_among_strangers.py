@@ -35,7 +35,7 @@ class CopyingEngine(FakeEngine):
 
 @dataclass
 class Scene:
-    """One table of four files that is copied in parts of one file, and the rows that it must have."""
+    """One table of four files that is copied in parts of two files, and the rows that it must have."""
 
     world: World
     moments: list[str] = field(default_factory=list)
@@ -189,7 +189,7 @@ def made(patch: pytest.MonkeyPatch) -> Scene:
         table.commit("WRITE")
     scene = Scene(world)
     world.tick = scene.reach
-    patch.setattr(copy_beside, "_MOST_FILES", 1)
+    patch.setattr(copy_beside, "_MOST_FILES", 2)
     for name in _CALLS:
         patch.setattr(LakeCopy, name, _announced(scene, name))
     return scene

@@ -154,13 +154,37 @@ def test_files_that_are_deleted_at_the_moment_of_the_commit_are_written_again(
         f"a VACUUM has deleted files of version {before + 1} at the moment of its commit; their rows were written "
         f"again from version {before}, as version {before + 2}"
     )
-    assert f"RESTORE TABLE {name} TO VERSION AS OF {before}" in run.hint
+    assert f"RESTORE TABLE {parse_table(name).sql} TO VERSION AS OF {before}" in run.hint
     assert rows(spark, name) == held
     assert [each for each in live_files(name, path) if not each.exists()] == []
     changes = spark.sql(f"SELECT count(*) FROM table_changes_by_path('{path}', {before + 2})").collect()
     assert changes[0][0] == 0, "a stream of changes does not see the rows again"
     spark.sql(f"INSERT INTO {name} VALUES (99, 1)")
     assert spark.table(name).count() == len(held) + 1
+
+
+def test_readers_do_not_skip_files_by_the_statistics_of_a_record_that_a_stranger_wrote(
+    spark: Any, cli: Callable[..., Any], policies: Callable[[str], None], tmp_path: Path, written: list[tuple[str, ...]]
+) -> None:
+    path = tmp_path / "t"
+    name = four_files(spark, path)
+    policies(f"  {name}: {{partitioning: [d], rewrite: {COPY}}}\n")
+    stop = Flag()
+    run = applied(spark, lambda event: stop.set() if event.step == "gate closed" else None, stop)
+    assert run.outcome is RunOutcome.INTERRUPTED
+    for record in path.glob("_tablectl/copy/*.json"):
+        part = json.loads(record.read_text())
+        adds = [json.loads(each) for each in part["adds"]]
+        for each in adds:
+            stats = json.loads(each["add"]["stats"])
+            each["add"]["stats"] = json.dumps({**stats, "numRecords": 1, "maxValues": {"id": -1}})
+        record.write_text(json.dumps({**part, "adds": [json.dumps(each) for each in adds]}))
+    made = len(written)
+    assert applied(spark).outcome is RunOutcome.APPLIED
+    assert len(written) == made, "the parts were taken"
+    assert spark.sql(f"SELECT id FROM {name} WHERE id = 5").count() == 1
+    assert DeltaTable(str(path)).get_add_actions(flatten=True).column("max.id").to_pylist() != [-1] * 4
+    assert sum(DeltaTable(str(path)).get_add_actions().column("num_records").to_pylist()) == 40
 
 
 @pytest.mark.slow
