@@ -282,7 +282,7 @@ def _counted(random: Random, name: TableName, parser: Any) -> None:
     try:
         plan = parser.parsePlan(query)
     except Exception:  # noqa: BLE001  # of py4j
-        assert len(rows) == 4, query  # an expression that is no SQL
+        assert len(rows) == 4, query  # only an expression of the log may fail
         return
     made = _items(plan.projectList())
     assert len(made) == len(rows), query
