@@ -22,6 +22,10 @@ _LONGEST_NAME = 255
 _DISKS = ("/", "file:", "hdfs:", "viewfs:")
 _ESCAPED = "".join(map(chr, [*range(1, 0x20), 0x7F])) + "\"#%'*/:=?\\{[]^"
 """Characters that take three bytes in the name of a partition's folder (``escapePathName`` of Spark 4)."""
+_NESTED = frozenset({"float", "double", "variant"})
+"""Types of which more is hashed than the value."""
+_FIRST = "-6148914691236517205L"
+"""The first of the numbers beside the values of an array."""
 _ELSEWHERE = frozenset({"SELECT", "WITH", "VALUES", "TABLE"})
 
 
@@ -152,6 +156,10 @@ def _parts(value: str, kind: Any, depth: int = 0) -> str:
     match kind:
         case {"type": "struct", "fields": fields}:
             parts += [_parts(f"{value}.{quote_name(str(field['name']))}", field["type"], depth) for field in fields]
+        case {"type": "array", "elementType": str(inner)} if inner not in _NESTED:
+            parts += [f"size({value})", _numbered(value, value)]
+        case {"type": "map", "keyType": str(key), "valueType": str(inner)} if not _NESTED & {key, inner}:
+            parts += [f"size({value})", f"map_keys({value})", _numbered(f"map_values({value})", value)]
         case {"type": "array", "elementType": inner}:
             parts += [f"size({value})", f"transform({value}, {each} -> struct({_parts(each, inner, depth + 1)}))"]
         case {"type": "map", "keyType": key, "valueType": inner}:
@@ -164,6 +172,13 @@ def _parts(value: str, kind: Any, depth: int = 0) -> str:
         case _:
             parts.append(value)
     return ", ".join(parts)
+
+
+def _numbered(values: str, of: str) -> str:
+    """An array with a number beside each value, which tells the places of NULLs. Spark compiles this, and interprets a
+    lambda. By chance, no value equals a number.
+    """
+    return f"arrays_zip({values}, sequence({_FIRST}, {_FIRST} + size({of})))"
 
 
 def _sum(expression: str) -> str:
