@@ -117,6 +117,17 @@ def test_the_newest_of_two_records_counts_and_the_older_one_goes() -> None:
     assert len(store.names("upkeep/")) == 1
 
 
+def test_names_that_are_not_those_of_upkeep_stay() -> None:
+    store = MemoryRecords()
+    others = ("upkeep/vacuum.notes.json", "upkeep/vacuum.0123456789abcdef.1.json", "upkeep/vacuum.txt")
+    for name in others:
+        store.create(name, b"")
+    note_done(store, VACUUM, "one", NOW - DAY)
+    note_done(store, VACUUM, "one", NOW)
+    assert set(others) < set(store.names("upkeep/"))
+    assert len(store.names("upkeep/")) == 4
+
+
 def test_a_table_that_was_replaced_under_the_same_path_starts_from_nothing() -> None:
     store = MemoryRecords()
     note_done(store, VACUUM, "one", NOW - DAY)

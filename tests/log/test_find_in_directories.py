@@ -246,6 +246,15 @@ def test_a_log_that_is_a_link_is_reported_and_left_out(tmp_path: Path) -> None:
     assert f"a link to {folder}/finance/ledger" in found.failures[0][1].message
 
 
+def test_a_log_that_is_a_link_to_nothing_does_not_leave_its_pattern_without_a_word(tmp_path: Path) -> None:
+    folder = linked_lake(tmp_path)
+    (folder / "teams/a/x").mkdir()
+    (folder / "teams/a/x/_delta_log").symlink_to("gone")
+    found = find_paths([pattern(f"{folder}/teams/a/*")])
+    assert paths_of(found, folder) == ["teams/a/orders"]
+    assert f"{folder}/teams/a/x/_delta_log: left out: it is a link to" in found.failures[0][1].message
+
+
 def test_a_folder_on_the_way_that_is_a_link_out_is_reported(tmp_path: Path) -> None:
     folder = linked_lake(tmp_path)
     (folder / "teams/c").symlink_to(folder / "finance")
