@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
 from tablectl.attributes.constraints import WORDS, calls
-from tablectl.attributes.policy import declaration_of
+from tablectl.attributes.policy import attribute, declaration_of
 from tablectl.delta import keys
 from tablectl.delta.expressions import foreign_functions
 from tablectl.delta.properties import (
@@ -226,7 +226,9 @@ def _under_the_right_key(table: LintedState) -> Mend:
     stored = sorted(table.live.properties.items()) if table.live else ()
     wrong = [(read, text) for key, text in stored if (read := other_spelling(key)) and table.value(read) is None]
     parts = [(declaration_of(read).partition("."), text) for read, text in wrong if not why_unreadable(read, text)]
-    return tuple((name, rest, text) for (name, _, rest), text in parts if rest)
+    return tuple(
+        (name, rest, text) for (name, _, rest), text in parts if rest or attribute(name).value_type.admits(text)
+    )
 
 
 @LintRule(
@@ -246,7 +248,8 @@ def _under_the_right_key(table: LintedState) -> Mend:
 )
 def key_in_another_letter_case(table: LintedState) -> Found:
     for key, stored in sorted(table.live.properties.items()) if table.live else ():
-        if read := other_spelling(key):
-            holds = table.value(read)
+        read = other_spelling(key)
+        holds = table.value(read)
+        if read and written_text(read, stored) != written_text(read, holds or ""):
             instead = f"{read} is {cut(holds)}" if holds is not None else f"{read} is not set"
             yield f"no engine reads {key}, {cut(stored)}: {instead}", declaration_of(read)

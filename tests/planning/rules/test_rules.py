@@ -307,6 +307,7 @@ def _plain(live: Live) -> dict[str, Any]:
         ({}, {"clustering": ("id",), "properties": {_STATS: "day"}}),
         ({"clustering": (("id",),)}, {"properties": {_STATS: "ID"}}),
         ({}, {"properties": {_LOG: "interval 7 days"}}),
+        ({"properties": {"delta.appendonly": "TRUE", "delta.appendOnly": "true"}}, {}),
         ({}, {"properties": {_TOMBSTONES: "interval 168 hours"}}),
         ({"layout": PartitionLayout(49, 10, (("day", 49),))}, {}),
         ({"layout": PartitionLayout(60, 2_000_000_000, (("day", 60),))}, {}),
