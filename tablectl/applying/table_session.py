@@ -312,11 +312,12 @@ def looked_again(window: RunContext, plan: TablePlan, run: TableRun) -> TableRun
     if run.outcome not in _AS_DECLARED or isinstance(plan, UpkeepTable) or not ids or moved:
         return run
     try:
-        newer = window.reader.commits(
-            plan.location, after=max((each.version for each in run.commits), default=plan.version)
-        )
-        theirs = [each for each in reversed(newer) if read_stamp(each.user_metadata) != window.stamp]
-        head = read_planned(window, plan) if theirs else None
+        last = max((each.version for each in run.commits), default=plan.version)
+        known = window.reader.commits(plan.location, after=last - 1)
+        theirs = [each for each in reversed(known) if each.version > last and each.stamp != window.stamp]
+        # A table that was dropped and created again counts its versions from 0: then the last one is not there.
+        there = any(each.version == last and (not run.statements or each.stamp == window.stamp) for each in known)
+        head = read_planned(window, plan) if theirs or not there else None
         by_name = run.commits and not plan.table.is_path and window.engine.alive()
         where = window.where(plan.table) if by_name else plan.location
     except TablectlError as error:
@@ -330,6 +331,8 @@ def looked_again(window: RunContext, plan: TablePlan, run: TableRun) -> TableRun
         return run
     by = [each for each in theirs if each.changes_metadata] or theirs
     told = listed([f"version {each.version} ({each.operation} by {each.user or each.client.text()})" for each in by], 3)
+    if not there and head and head.table_id != plan.table_id:
+        told = "the table was dropped and created again"
     message = f"{', '.join(each.id for each in undone)}: applied and verified, then changed by others: {told}"
     hint = "see whose change it was, and plan again"
     later = tuple(each.id for each in undone)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -26,6 +27,15 @@ def without(table: FakeTable) -> dict[str, str]:
 def undone_and_done_again(table: FakeTable) -> None:
     table.set_property(KEY, None, "eve")
     table.set_property(KEY, "Serializable", "eve")
+
+
+def made_again(table: FakeTable, versions: int) -> None:
+    """A new table at the same place, which counts its versions from 0."""
+    table.states[:] = [replace(table.states[0], table_id="another")]
+    table.history[:] = [replace(table.history[0], user="eve")]
+    table.rows[:] = [1]
+    for _ in range(versions):
+        table.commit("WRITE", "eve")
 
 
 STRANGERS: dict[str, Callable[[FakeTable], None]] = {
@@ -79,6 +89,14 @@ def scene(moment: str, act: Callable[[FakeTable], None]) -> Run:
 
 def applied(run: Run, plan: Plan | None = None) -> RunReport:
     return run.apply(plan)
+
+
+@pytest.mark.parametrize("versions", [0, 5])
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_a_table_that_was_dropped_and_created_again_is_not_reported_as_applied(moment: str, versions: int) -> None:
+    report = applied(scene(moment, lambda table: made_again(table, versions)))
+    assert only(report, "a").outcome in {RunOutcome.UNVERIFIED, RunOutcome.STALE}
+    assert report.exit_code == 5
 
 
 @pytest.mark.parametrize("moment", MOMENTS)
