@@ -14,6 +14,7 @@ from itertools import count
 from typing import Any, Self
 
 from chaos.features import Feature
+from tablectl.applying.events import RunEvent
 from tablectl.attributes.policy import Policy
 from tablectl.delta.databricks_runtimes import parse_runtime
 from tablectl.leases.acquire import Blocked, Sighting, acquire_all
@@ -44,7 +45,7 @@ _STEP = 2.0
 _SHORT = 600.0
 _WRITES_FOR, _PAUSES_FOR = 4.0, 3.0
 _GUARD_TTL = 60.0
-_WRITER = "guarded-writer"
+WRITER = "guarded-writer"
 
 
 class EndlessError(Exception):
@@ -57,6 +58,7 @@ class SceneClock(FakeClock):
     def __init__(self, scene: Scene) -> None:
         super().__init__()
         self._scene = scene
+        self.ends = self.now + LONGEST_STORY
 
     def sleep(self, seconds: float) -> None:
         until = self.now + seconds
@@ -65,7 +67,7 @@ class SceneClock(FakeClock):
                 raise StoppedError("stopped while waiting", "run it again")
             step = min(_STEP if self._scene.leases or seconds <= _SHORT else _SHORT, max(until - self.now, 0.0))
             self.now += step
-            if self.now > 1000 + LONGEST_STORY:
+            if self.now > self.ends:
                 raise EndlessError(f"still waiting after {LONGEST_STORY:g} s")
             self._scene.tick(patience=1.0)
             if self.now >= until:
@@ -86,11 +88,11 @@ class GuardedWriter:
         self.error: BaseException | None = None
         self._scene, self._number = scene, number
         self._clock: FakeClock = scene.run.clock
-        self._wakes, self._over = scene.run.clock.now + number, False
+        self._wakes, self._over = scene.run.clock.now + number % 100, False
         self._guard: StoredGuard | None = None
         self._renewed = 0.0
         self._go, self._stood = threading.Semaphore(0), threading.Semaphore(0)
-        self._thread = threading.Thread(target=self._main, name=_WRITER, daemon=True)
+        self._thread = threading.Thread(target=self._main, name=WRITER, daemon=True)
         self._thread.start()
 
     # As a clock of the gate's code
@@ -126,6 +128,10 @@ class GuardedWriter:
         self._go.release()
         self._thread.join(10)
 
+    def commit(self) -> None:
+        """The commit of one write."""
+        self.table.commit("WRITE", "etl")
+
     def _main(self) -> None:
         self._go.acquire()
         try:
@@ -147,7 +153,7 @@ class GuardedWriter:
         self.began, self._renewed = self.table.live.version, self._clock.now
         self.waits_since, self.inside = None, True
         self.sleep(_WRITES_FOR)
-        self.table.commit("WRITE", "etl")
+        self.commit()
         self.inside = False
         self._guard.withdraw()
         self.done += 1
@@ -249,7 +255,7 @@ class Scene:
             for _ in range(MOST_RUNS):
                 if self._apply(plan):
                     break
-                if any(each.outcome is RunOutcome.STALE for each in self.reports[-1].tables):
+                if self.is_stale():
                     plan = self.plan()
                 self.run.stop.clear()
                 self.run.clock.sleep(330 if Feature.CALENDAR in self.features else 90)
@@ -269,8 +275,8 @@ class Scene:
                 break
             for edit in self.edits:
                 plan = edit(plan)
-            self.run.notify = lambda event: self.tick("waits" if event.step in _WAITS else "")
-            self.reports.append(self.run.apply(plan))
+            self.run.notify = self._hear
+            self.keep_up_once(plan)
             self.tick()
             self.run.stop.clear()
             self.run.clock.sleep(90)
@@ -278,6 +284,14 @@ class Scene:
             seen = [[f"{each.outcome}: {each.message}" for each in report.tables] for report in self.reports]
             self.broken.append(f"upkeep is still due after {len(seen)} runs: {seen}")
         self.run.together = together
+
+    def keep_up_once(self, plan: Plan) -> None:
+        """One run of upkeep."""
+        self.reports.append(self.run.apply(plan))
+
+    def is_stale(self) -> bool:
+        """Whether the last run says that the plan no longer fits."""
+        return any(each.outcome is RunOutcome.STALE for each in self.reports[-1].tables)
 
     def _due(self, policy: UpkeepPolicy, table: FakeTable) -> UpkeepTable:
         tasks = due_tasks(policy, table.live, self._now())
@@ -313,12 +327,13 @@ class Scene:
 
     def _arrange(self, engine: FakeEngine) -> None:
         engine.dialect = self.dialect
-        engine.bound = 400
+        engine.bound, engine.now = 400, self._now
         engine.address = engine.address or "here"
         for act in self.each_engine:
             act(engine)
 
         def before(table: FakeTable, sql: str) -> None:
+            self.step(f"before {sql.split(maxsplit=1)[0]}", table)
             for act in self.around_send:
                 act(engine, table)
             self.tick("sends")
@@ -327,9 +342,17 @@ class Scene:
             self.run.clock.now += 1.0
             self.tick()
 
+        def landed(table: FakeTable, sql: str) -> None:
+            self.tick("landed")
+            self.step(f"after {sql.split(maxsplit=1)[0]}", table)
+
+        def midway(table: FakeTable) -> None:
+            self.tick()
+            self.step("between two commits", table)
+
         engine.before = before
-        engine.inside = engine.after = lambda _table, _sql: self.tick("landed")
-        engine.midway = lambda _table: self.tick()
+        engine.inside = engine.after = landed
+        engine.midway = midway
 
     def _die(self, table: TablePlan) -> None:
         """A run of the same plan was killed on the first table, with its gate closed."""
@@ -343,6 +366,15 @@ class Scene:
             tag = "tablectl-run-of-ben-1"
             lease.announce(RunningStatement(self.engines()[0].address or "this process", tag, 400.0))
             self.orphan(self.engines()[0], tag, next(each.sql for each in table.statements if not each.repartition))
+
+    def step(self, name: str, table: FakeTable | None = None) -> None:
+        """A step of a run, by its name: each event that is told, each statement before and after its effect, each
+        request for a record. Whoever plays a story with strangers hears of it here.
+        """
+
+    def _hear(self, event: RunEvent) -> None:
+        self.step(event.step, next((each for each in self.tables if each.name.text == event.table), None))
+        self.tick("waits" if event.step in _WAITS else "")
 
     def orphan(self, engine: FakeEngine, tag: str, sql: str, run: str = "r0") -> None:
         """A statement runs on without its client, and commits later than its run counts as dead."""
@@ -361,7 +393,7 @@ class Scene:
     def _apply(self, plan: Plan) -> bool:
         """One run. Returns whether nothing is left to do."""
         self.run.stop.clear()
-        self.run.notify = lambda event: self.tick("waits" if event.step in _WAITS else "")
+        self.run.notify = self._hear
         report = self.run.apply(plan)
         self.reports.append(report)
         self.tick()
@@ -417,7 +449,7 @@ class Scene:
     def _before_create(self) -> None:
         """A step between the apply's writes of records; the store may fail for it, not for the writers."""
         self.tick()
-        if self.run.clock.now < self.store_fails_until and threading.current_thread().name != _WRITER:
+        if self.run.clock.now < self.store_fails_until and threading.current_thread().name != WRITER:
             raise WindowError("/lake/_tablectl: access denied")
 
     # What is promised
