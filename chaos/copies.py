@@ -8,6 +8,7 @@ for a random moment of it, and does one of:
 * ``kill``: ``kill -9`` of the apply. Its call in the JVM goes on without it, and so do the writers.
 * ``pause``: the apply is stopped for longer than its lease lives. A second apply starts meanwhile.
 * ``server``: ``kill -9`` of the JVM, with all writers.
+* a stranger of ``chaos.strangers``: a VACUUM, an ALTER … in a session of its own.
 
 Then the same apply runs until it exits with 0. At the end the rows must be those that the writers were told, the table
 must have its new partition columns and its old id, no record of the copy may be left, and no guarded writer may have
@@ -34,10 +35,11 @@ from typing import Any
 from chaos.copy_server import ROWS, TWICE
 from chaos.results import code_version
 from chaos.server import ROOT
+from chaos.strangers import SQL
 
 STEPS: Mapping[str, float] = {"copy": 2.5, "follow": 0.15, "gate": 0.6, "cut over": 1.2, "verify": 0.1}
 """The steps of an apply, with the longest delay from the begin of each to the fault, in seconds."""
-FAULTS = ("kill", "pause", "server")
+FAULTS = ("kill", "pause", "server", *(each.name for each in SQL))
 RESULTS = ROOT / "benchmarks" / "results" / "copies.jsonl"
 TTL = 10
 _CONFIG = f"engine:\n  statement_bound: 15\nwindow:\n  ttl: {TTL}\n  drain: 60\n  cutover: 2\n"
@@ -210,6 +212,8 @@ class Round:
             self._server.kill()
             first.send(signal.SIGKILL)
             self._server.ask(do="work", folder=str(self._folder))
+        elif self._fault != "pause":
+            self._server.ask(do="act", folder=str(self._folder), stranger=self._fault)
         else:
             first.send(signal.SIGSTOP)
             second = self._apply()
@@ -232,6 +236,8 @@ class Round:
             yield "the table has another id"
         if after["records"]:
             yield f"records of the copy are left: {after['records']}"
+        if after["gone"]:
+            yield f"files of the newest version are gone: {after['gone']}"
         journal = self._journal()
         yield from wrong_rows(journal, after["rows"])
         if self._fault != "server":

@@ -9,11 +9,15 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote, urlparse
+
+from deltalake import DeltaTable
 
 import tablectl
+from chaos.strangers import SQL, Stranger
 from tablectl.applying.events import RunEvent
 from tablectl.commands.run_plan import Control
 from tablectl.engine.interface import EngineOptions
@@ -134,8 +138,19 @@ def serve() -> None:
             if writers is not None:
                 writers.rest()
             _answer({})
+        elif order["do"] == "act":
+            _act(spark, folder, Stranger[order["stranger"]])
+            _answer({})
         else:
             _answer(_read(spark, folder))
+
+
+def _act(spark: Any, folder: Path, stranger: Stranger) -> None:
+    """What a stranger does to the table. A conflict with the writers or the apply is theirs to bear."""
+    name = f"delta.`{folder / 'table'}`"
+    spark.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
+    with suppress(Exception):  # such as a conflict: then nothing was done
+        spark.sql(SQL[stranger].format(name=name))
 
 
 def _make(spark: Any, folder: Path) -> None:
@@ -150,6 +165,7 @@ def _make(spark: Any, folder: Path) -> None:
 def _read(spark: Any, folder: Path) -> dict[str, Any]:
     name = f"delta.`{folder / 'table'}`"
     detail = spark.sql(f"DESCRIBE DETAIL {name}").collect()[0]
+    files = DeltaTable(str(folder / "table")).file_uris()
     rows = spark.sql(f"SELECT id, v, count(*) FROM {name} GROUP BY id, v").collect()
     version = spark.sql(f"DESCRIBE HISTORY {name} LIMIT 1").collect()[0].version
     return {
@@ -157,6 +173,7 @@ def _read(spark: Any, folder: Path) -> dict[str, Any]:
         "partitions": list(detail.partitionColumns),
         "version": version,
         "rows": [list(row) for row in rows],
+        "gone": [each for each in files if not Path(unquote(urlparse(each).path)).exists()],
         "records": sorted(each.name for each in (folder / "table" / "_tablectl" / "copy").glob("*")),
     }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import Collection, Mapping
@@ -231,6 +232,7 @@ class Round:
             "cut": self._cut,
             "store": self._cut,
             "server": self._kill_server,
+            "stranger": self._let_a_stranger_act,
         }
         command, number = self._apply()
         if self._await(strike, command):
@@ -336,6 +338,22 @@ class Round:
         self._ended(command, number, disturbed=True)
         known = {table: seconds for table, seconds in waited.items() if table not in sent}
         self._note_waits(known, limit, "behind a run whose server had died")
+
+    def _let_a_stranger_act(self, strike: Strike, command: Command, number: int) -> None:
+        """Somebody else's statement on each table while the run goes on."""
+        for place in self.tables:
+            sent = [
+                sys.executable,
+                "-W",
+                "ignore",
+                "-m",
+                "chaos.strangers",
+                self.harness.server.url,
+                str(place),
+                strike.how,
+            ]
+            subprocess.run(sent, cwd=ROOT, capture_output=True, timeout=120 * self.harness.patience, check=False)
+        self._ended(command, number, disturbed=True)
 
     def _wait_until_free(self, what: str) -> None:
         """Until writers may go on: in time, where no statement was left in the engine. That one the next run ends."""

@@ -13,10 +13,11 @@ from typing import Any, Literal, get_args
 from uuid import uuid4
 
 from chaos.features import Feature
+from chaos.strangers import SQL, Stranger
 
-Fault = Literal["none", "kill", "pause", "cut", "server", "store"]
+Fault = Literal["none", "kill", "pause", "cut", "server", "store", "stranger"]
 FAULTS: tuple[Fault, ...] = get_args(Fault)
-WEIGHTS: Mapping[Fault, int] = {"none": 1, "kill": 8, "pause": 4, "cut": 3, "server": 2, "store": 3}
+WEIGHTS: Mapping[Fault, int] = {"none": 1, "kill": 8, "pause": 4, "cut": 3, "server": 2, "store": 3, "stranger": 4}
 """How often each fault is chosen; ``none`` checks the harness."""
 TIMES: Mapping[Fault, tuple[int, int]] = {
     "none": (0, 0),
@@ -25,6 +26,7 @@ TIMES: Mapping[Fault, tuple[int, int]] = {
     "cut": (1, 2),
     "server": (1, 2),
     "store": (1, 2),
+    "stranger": (1, 3),
 }
 """The least and the greatest number of faults in a round: its first minute, in which the writers begin, costs most."""
 Moment = Literal["start", "lease", "closed", "commit"]
@@ -167,7 +169,7 @@ class Strike:
     """Of ``cut``, ``store`` and ``server``: seconds until it is mended. Of ``pause``: seconds more than it must."""
     how: str
     """``at once`` or ``later``: when the command is started again; of ``cut`` and ``store`` ``refuse`` or ``hold``;
-    of ``pause`` also ``short``, when the process goes on before its lease is over."""
+    of ``pause`` also ``short``, when the process goes on before its lease is over; of ``stranger`` its name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,6 +206,9 @@ class Scenario:
         """The options of ``apply`` that the features ask for."""
         return ("--canary", "1", "--soak", "0.1") if Feature.CANARY in self.features else ()
 
+
+STRANGERS = [each.name for each in SQL if each is not Stranger.SHORT_VACUUM]
+"""A round reads the rows of old versions, which a short VACUUM deletes; ``chaos.copies`` has it."""
 
 MEETS = (
     Feature.GUARDED_PROCESS,
@@ -268,7 +273,11 @@ def _with_more(pending: Pending, chosen: random.Random) -> Pending:
 def _strike(fault: Fault, chosen: random.Random) -> Strike:
     moment = chosen.choices(list(_DELAYS), [1, 2, 5, 3])[0]
     delay = chosen.uniform(0.0, _DELAYS[moment])
-    ways = {"pause": ["at once", "at once", "at once", "later", "later", "short"], "kill": ["at once", "later"]}
+    ways = {
+        "pause": ["at once", "at once", "at once", "later", "later", "short"],
+        "kill": ["at once", "later"],
+        "stranger": STRANGERS,
+    }
     how = chosen.choice(ways.get(fault, ["refuse", "hold"]))
     longest = {"pause": [4.0], "server": [8.0], "store": [8.0, 25.0], "cut": [8.0, 8.0, 45.0]}.get(fault, [0.0])
     lasts = chosen.choice(longest) * chosen.uniform(0.0, 1.0)
