@@ -74,6 +74,12 @@ LIMITS = (
     ),
     Limit(
         frozenset(Stranger) - OF_THE_RUN,
+        ("",),
+        "writers without a guard may fail now",
+        "Upkeep waits: the stranger is a writer without a guard who was at work a moment ago.",
+    ),
+    Limit(
+        frozenset(Stranger) - OF_THE_RUN,
         ("released", "done"),
         "",
         "The table's part of the run is over.",
