@@ -25,7 +25,7 @@ _ESCAPED = "".join(map(chr, [*range(1, 0x20), 0x7F])) + "\"#%'*/:=?\\{[]^"
 _NESTED = frozenset({"float", "double", "variant"})
 """Types of which more is hashed than the value."""
 _FIRST = "-6148914691236517205L"
-"""The first of the numbers beside the values of an array."""
+"""The first of the numbers next to the values of an array."""
 _ELSEWHERE = frozenset({"SELECT", "WITH", "VALUES", "TABLE"})
 
 
@@ -175,7 +175,7 @@ def _parts(value: str, kind: Any, depth: int = 0) -> str:
 
 
 def _numbered(values: str, of: str) -> str:
-    """An array with a number beside each value, which tells the places of NULLs. Spark compiles this, and interprets a
+    """An array with a number next to each value, which tells the places of NULLs. Spark compiles this, and interprets a
     lambda. By chance, no value equals a number.
     """
     return f"arrays_zip({values}, sequence({_FIRST}, {_FIRST} + size({of})))"
