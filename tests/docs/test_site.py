@@ -49,6 +49,7 @@ LONG = {
     "plan-file.md": "what a file holds, field by field",
     "policies.md": "every key of a policy",
     "recipes.md": "a recipe is a section",
+    "reports.md": "each format, and what each hides",
     "window.md": "the whole window",
 }
 """Pages of more than two screens (160 lines), and why. A new page is shorter."""
