@@ -30,7 +30,7 @@ _UNIT_MICROS = {
 }
 _SPACE = r"[ \t\n\x0b\f\r\x1c-\x1f]"
 _INTERVAL_PART = re.compile(
-    rf"{_SPACE}*([+-]?){_SPACE}*([0-9]*)(?:(\.)([0-9]{{0,9}}))?{_SPACE}+"
+    rf"{_SPACE}*(?:([+-]){_SPACE}*)?(?=[0-9.])([0-9]*)(?:(\.)([0-9]{{0,9}}))?{_SPACE}+"
     r"(year|month|week|day|hour|minute|second|millisecond|microsecond)s?"
     rf"(?:{_SPACE}+|\Z)"
 )
@@ -65,7 +65,7 @@ def parse_interval(text: str) -> int:
         sign, whole, point, fraction, unit = part.groups()
         if not (whole or fraction) or (sign and not whole) or (point and unit != "second"):
             raise ValueError(needs if unit == "second" or not point else f"{needs}: a {unit} has no fraction")
-        number = int(f"{sign}{whole or 0}")
+        number = int(f"{sign or ''}{whole or 0}")
         if unit in _MONTHS:
             months += number * _MONTHS[unit]
         elif unit in {"day", "week"}:

@@ -120,7 +120,8 @@ def any_tokens(text: str) -> Iterator[SqlToken]:
         at = found.end()
 
 
-_DELTA_HIDDEN = re.compile(r"(?:[ \r\n\t]+|--[^\r\n]*\r?\n?|/\*.*?\*/)+", re.DOTALL)
+_DELTA_HIDDEN = re.compile(r"[ \r\n\t]+")
+"""White space. ``why_refused`` of ``expressions.py`` admits no comments."""
 _DELTA_TOKENS = tuple(
     re.compile(pattern, re.DOTALL | re.ASCII | re.IGNORECASE)
     for pattern in (
