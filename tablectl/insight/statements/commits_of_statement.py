@@ -183,7 +183,7 @@ def _set(operation: SetProperties, basis: Basis, setting: ConflictContext) -> tu
     values = [(key, value) for key, value in operation.values if not _stored(key, value, setting)]
     removed: tuple[CommittedTransaction, ...] = ()
     mapping = keys.COLUMN_MAPPING.lower()
-    unmapped = setting.value(mapping) in {"name", "id"} and any(
+    unmapped = setting.value(keys.COLUMN_MAPPING) in {"name", "id"} and any(
         key.lower() == mapping and value == "none" for key, value in values
     )
     if unmapped:
