@@ -340,7 +340,7 @@ class Round:
         self._note_waits(known, limit, "behind a run whose server had died")
 
     def _let_a_stranger_act(self, strike: Strike, command: Command, number: int) -> None:
-        """Somebody else's statement on each table while the run goes on."""
+        """Another client's statement on each table while the run goes on."""
         for place in self.tables:
             sent = [
                 sys.executable,

@@ -1,4 +1,4 @@
-"""What somebody else can do between two steps of a run. `tests/strangers` does each of these at every step on a fake
+"""What others can do between two steps of a run. `tests/strangers` does each of these at every step on a fake
 lake; `make chaos` draws from them for rounds on real Spark.
 
 A new action gets a line here and a function in `tests/strangers/actions.py`; if it leaves the rows as they are, also
@@ -15,7 +15,7 @@ from types import MappingProxyType
 
 
 class Stranger(Enum):
-    """One thing that somebody else does to a table, to its records, or to the run."""
+    """One thing that others do to a table, to its records, or to the run."""
 
     VACUUM = "VACUUM with the table's retention"
     SHORT_VACUUM = "VACUUM that keeps one hour"

@@ -368,7 +368,7 @@ class Scene:
             self.orphan(self.engines()[0], tag, next(each.sql for each in table.statements if not each.repartition))
 
     def step(self, name: str, table: FakeTable | None = None) -> None:
-        """A step of a run, by its name: each event that is told, each statement before and after its effect, each
+        """A step of a run, by its name: each event of the run, each statement before and after its effect, each
         request for a record. Whoever plays a story with strangers hears of it here.
         """
 

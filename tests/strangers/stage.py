@@ -80,7 +80,7 @@ class Stage(Scene):
         self._seen[table.live.location] = 1
 
     def vacuum(self, table: FakeTable, keeps: float) -> None:
-        """VACUUM by somebody else: unnamed files that are older than so many seconds are deleted."""
+        """VACUUM by another client: unnamed files that are older than so many seconds are deleted."""
         files, oldest = table.copies, self._now() / 1000 - keeps
         for path, at in files.unnamed().items():
             if at < oldest:

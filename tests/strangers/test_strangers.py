@@ -70,7 +70,7 @@ LIMITS = (
         frozenset(Stranger) - OF_THE_RUN,
         ("",),
         "changes nothing: a statement was applied twice",
-        "Somebody else made the same change in the moment between our look and our statement.",
+        "Another client made the same change in the moment between our look and our statement.",
     ),
     Limit(
         frozenset(Stranger) - OF_THE_RUN,
