@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from tablectl.attributes.base import Attribute, ChangeTarget, PlannedOperation, put_back, set_or_unset
 from tablectl.attributes.value_types import Declared, ValueType, folded, has_order, has_statistics, no_column
 from tablectl.delta import keys
+from tablectl.delta.dialects import dialect_of
 from tablectl.delta.names import ColumnPath, column_text, fold_column, parse_column
 from tablectl.delta.properties import columns_text, split_columns
 from tablectl.model.operations import PARTITIONS, ClusterBy, Repartition
@@ -75,6 +76,7 @@ def _stored(value: Declared | None) -> str | None:
 def _problems(change: Change, live: LiveTable, target: ChangeTarget) -> Iterator[Reason]:
     columns = change.after if isinstance(change.after, tuple) else ()
     partitions = {name.casefold() for name in _partitions(live, target)}
+    variants = dialect_of(target.dialect).variant_statistics
     seen: set[ColumnPath] = set()
     for path in map(parse_column, columns):
         text = column_text(path)
@@ -92,7 +94,7 @@ def _problems(change: Change, live: LiveTable, target: ChangeTarget) -> Iterator
         for leaf, field in below:
             # Delta takes such fields of a struct, and counts their nulls (validateDataSkippingType in
             # StatisticsCollection.scala, Delta 4.0.1 to 4.4.0).
-            if len(leaf) == 1 and not has_order(field):
+            if len(leaf) == 1 and not has_order(field) and not (field.type == "variant" and variants):
                 reason = f"Delta keeps no statistics of {column_text(leaf)}, which is of type {field.type}"
                 fix = "name columns of a number, date, timestamp or string type"
                 yield Reason(reason, fix, "DELTA_COLUMN_DATA_SKIPPING_NOT_SUPPORTED_TYPE")

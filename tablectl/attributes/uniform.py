@@ -11,13 +11,16 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Literal, get_args
 
-from tablectl.attributes.base import ChangeTarget, Needs, PlannedOperation, WordAttribute, is_true
+from tablectl.attributes.base import ChangeTarget, Needs, PlannedOperation, WordAttribute, is_true, policy_line
 from tablectl.attributes.value_types import Declared, ValueType
 from tablectl.delta import keys
 from tablectl.delta.dialects import dialect_of
 from tablectl.delta.keys import MANIFEST
-from tablectl.delta.names import column_text
+from tablectl.delta.names import ColumnPath, column_text
 from tablectl.delta.protocol import with_needed
+from tablectl.delta.schema import Schema, columns_of
+from tablectl.delta.type_changes import FEATURES as WIDENING
+from tablectl.delta.type_changes import type_changes
 from tablectl.model.operations import (
     Operation,
     SetProperties,
@@ -34,7 +37,7 @@ UniformValue = Literal["iceberg_v1", "iceberg_v2", "iceberg_v3", "none"]
 _BEGUN = " begun"
 _NEWEST = 3
 _VIOLATION = "DELTA_ICEBERG_COMPAT_VIOLATION"
-_NOT_IN_V1 = frozenset({"array", "map", "void"})
+_NOT_IN_V1 = ("array", "map", "void", "geometry", "geography")
 _IN_V2 = frozenset(
     {"byte", "short", "integer", "long", "float", "double", "string", "binary", "boolean", "date", "timestamp"}
     | {"timestamp_ntz", "array", "map", "struct"}
@@ -227,14 +230,15 @@ def _against_upgrade(change: Change, live: LiveTable, target: ChangeTarget) -> I
             fix=f"declare {keys.MANIFEST}: false under `properties`, or leave `uniform` out",
             condition="DELTA_UNSUPPORTED_MANIFEST_GENERATION_WITH_COLUMN_MAPPING",
         )
-    bad = next((each for each in live.schema.every_field() if not _readable(each[1].type, version)), None)
+    bad = next(((path, kind) for path, kind in _types(live.schema) if not _readable(kind, version)), None)
     if bad:
         yield Reason(
-            reason=f"column {column_text(bad[0])} is of type {bad[1].type}, which Iceberg compatibility V{version} "
+            reason=f"column {column_text(bad[0])} is of type {bad[1]}, which Iceberg compatibility V{version} "
             "does not take",
             fix="`uniform: iceberg_v2` takes arrays and maps" if version == 1 else "leave `uniform` out",
             condition=f"{_VIOLATION}.UNSUPPORTED_DATA_TYPE",
         )
+    yield from _against_widened(live, version)
     decimals = [field.name for field in live.schema.fields if field.type.startswith("decimal")]
     decimal = next((name for name in decimals if name in live.partition_columns), None)
     if decimal and version > 1 and dialect_of(target.dialect).iceberg_faults:
@@ -254,10 +258,28 @@ def _against_upgrade(change: Change, live: LiveTable, target: ChangeTarget) -> I
         )
 
 
+def _against_widened(live: LiveTable, version: int) -> Iterator[Reason]:
+    """Iceberg has no such promotion of types, and old data files keep the narrower type (``CheckTypeWideningSupported``
+    in ``IcebergCompat.scala`` of Delta 4.4.0, for all versions).
+    """
+    feature = next((name for name in WIDENING if live.protocol.has(name)), None)
+    if feature is None:
+        return
+    bad = next((each for each in type_changes(live.schema.text) if each.iceberg_refuses), None)
+    if bad:
+        yield Reason(
+            reason=f"column {column_text(bad.path)} was widened from {bad.before} to {bad.after}, which Iceberg "
+            f"compatibility V{version} does not take",
+            fix=f"apply `{policy_line(feature)}` with `rewrite: allowed` first, which rewrites the files of the older "
+            "type; or leave `uniform` out",
+            condition=f"{_VIOLATION}.UNSUPPORTED_TYPE_WIDENING",
+        )
+
+
 def _against_v3(change: Change, live: LiveTable, target: ChangeTarget) -> Iterator[Reason]:
     if _version(change.before) == _NEWEST:
         return
-    variant = next((path for path, field in live.schema.every_field() if field.type == "variant"), None)
+    variant = next((path for path, kind in _types(live.schema) if kind == "variant"), None)
     if variant is not None and dialect_of(target.dialect).iceberg_faults:
         yield Reason(
             reason=f"column {column_text(variant)} is of type variant: Delta 4.4.0 turns V3 on, and then fails every "
@@ -286,8 +308,16 @@ def _against_v3(change: Change, live: LiveTable, target: ChangeTarget) -> Iterat
         )
 
 
+def _types(schema: Schema) -> Iterator[tuple[ColumnPath, str]]:
+    """The types of all columns, and of what is inside them: elements of arrays, keys and values of maps."""
+    if schema.text:
+        yield from ((each.path, each.type) for each in columns_of(schema.text))
+    else:
+        yield from ((path, field.type) for path, field in schema.every_field())
+
+
 def _readable(kind: str, version: int) -> bool:
     if version == 1:
-        return kind not in _NOT_IN_V1
+        return not kind.startswith(_NOT_IN_V1)
     more = _ONLY_IN_V3 if version == _NEWEST else ()
     return kind in _IN_V2 or kind.startswith(("decimal", "char", "varchar", "string", *more))

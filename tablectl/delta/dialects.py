@@ -53,6 +53,10 @@ class Dialect:
     iceberg_faults: bool = True
     """Whether Iceberg compatibility has the faults of Delta 4.4.0: V2 and V3 refuse partition columns of type decimal,
     and V3 fails writes to a table with a column of type variant."""
+    variant_statistics: bool = True
+    """Whether a list of columns with statistics may name one of type variant: Delta 4.4.0 takes it
+    (``SkippingEligibleDataType`` in ``DataSkippingReader.scala``). Databricks documents that such columns have no
+    minimum and maximum ("Variant type support", "Limitations")."""
     streams_stopped_by_metadata: Literal["", "on Databricks"] = ""
     """The streams that every change of metadata stops, in the words of ``ReaderKind`` (D22); empty if none."""
 
@@ -70,6 +74,7 @@ DATABRICKS = Dialect(
     title="Databricks",
     runtime=DATABRICKS_CLIENTS,
     iceberg_faults=False,
+    variant_statistics=False,
     default_level="WriteSerializable",  # D6
     path_names=False,
     exclusive_commits=True,
