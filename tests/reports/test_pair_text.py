@@ -47,8 +47,10 @@ def overlapping(live: Callable[..., LiveTable], first: str = _MERGE, second: str
 def test_two_statements_that_meet(
     width: int, live: Callable[..., LiveTable], golden: Callable[[str, str], None]
 ) -> None:
-    text = between_text(overlapping(live), Style(width=width))
-    assert all(len(line) <= width for line in text.splitlines())
+    found = overlapping(live)
+    text = between_text(found, Style(width=width))
+    statements = "".join(each.sql for view in found.views for each in view.ways.rewrites)  # as the user wrote them
+    assert all(len(line) <= width or line.strip(" ;") in statements for line in text.splitlines())
     golden(f"between-{width}.txt", text)
 
 

@@ -15,7 +15,7 @@ from tablectl.conflicts.transactions import ConflictResult, Level
 from tablectl.delta.client_families import FAMILIES, UNKNOWN
 from tablectl.delta.names import TableName
 from tablectl.delta.protocol import Client
-from tablectl.documents.document import Block, Card, Document, Facts, Heading, Paragraph, Tone
+from tablectl.documents.document import Block, Card, Document, Facts, Heading, Listing, Paragraph, Tone
 from tablectl.insight.conflict_context import NO_ASSUMPTION, Assumption, ConflictContext
 from tablectl.insight.matrix import BY_APPLY, IN_TURN
 from tablectl.insight.statements.command_actions import StatementError
@@ -35,6 +35,7 @@ from tablectl.insight.statements.suggestions import RewrittenStatement, Suggeste
 from tablectl.insight.statements.target import StatementTable
 from tablectl.model.commit_contents import Kind
 from tablectl.model.plan import Basis
+from tablectl.model.safe_text import Code
 from tablectl.model.table import LiveTable
 from tablectl.model.table_options import NO_OPTIONS, TableOptions
 from tablectl.support.frozen import frozen
@@ -353,8 +354,12 @@ def _ways(ways: Suggestions) -> Iterator[Block]:
 
 
 def _rewrite(each: RewrittenStatement) -> Iterator[Block]:
-    condition = f", only if {each.only_if}" if each.only_if else ", with the same result"
-    yield Facts(((f"{each.statement + 1}", f"rewritten{condition}: {each.sql}"),))
+    condition = f"only if {each.only_if}" if each.only_if else "with the same result"
+    if each.by_hand:
+        yield Paragraph(f"{each.statement + 1}: rewrite it by hand, {condition}: {each.by_hand}")
+        return
+    yield Paragraph(f"{each.statement + 1} rewritten, {condition}:")
+    yield Listing((Code("sql", tuple(each.sql.split("\n"))),))
 
 
 def _partitioning(each: SuggestedPartitioning, *, first: bool) -> str:

@@ -299,7 +299,8 @@ def shown(value: Value, domain: ColumnDomain) -> str:
         case "timestamp" | "timestamp_ntz":
             moment = (_EPOCH + timedelta(microseconds=value)).replace(tzinfo=None)
             return f"{domain.type.upper()} '{moment.isoformat(' ')}'"
-    return str(value)
+    # Spark takes digits with an exponent for a double, which is less precise than a decimal.
+    return f"{value:f}" if isinstance(value, Decimal) else str(value)
 
 
 def shown_values(column: str, values: Values, domain: ColumnDomain) -> str:

@@ -5,6 +5,7 @@ Each is tried: the statement is parsed and compared again.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
@@ -14,12 +15,13 @@ from sqlglot import exp, maybe_parse
 from sqlglot.dialects import Databricks
 
 from tablectl.delta.names import join_parts
+from tablectl.delta.sql_tokens import SqlToken
 from tablectl.insight.conflict_context import ConflictContext
 from tablectl.insight.statements.command_actions import Action, Rearrange, Send, StatementError
 from tablectl.insight.statements.command_tokens import tokens_of
 from tablectl.insight.statements.commits_of_statement import commits_of
 from tablectl.insight.statements.disjoint_partitions import EVERY_VALUE, Interval, Value, Values, either
-from tablectl.insight.statements.literals import ColumnDomain, literal_of, one_value, shown, shown_values
+from tablectl.insight.statements.literals import ColumnDomain, one_value, shown_values
 from tablectl.insight.statements.pair_outcomes import (
     StatementPair,
     between,
@@ -30,6 +32,7 @@ from tablectl.insight.statements.parse_writes import ParsedStatement, parse_stat
 from tablectl.insight.statements.reads_and_writes import Footprint
 from tablectl.insight.statements.target import StatementTable
 from tablectl.model.commit_contents import Kind
+from tablectl.model.safe_text import printable
 from tablectl.support.frozen import frozen
 
 _MOST_COLUMNS = 6
@@ -41,6 +44,15 @@ _STEPS: Mapping[str, int] = MappingProxyType({"timestamp": 10 * 86_400_000_000, 
 _TIMES = ("timestamp", "timestamp_ntz")
 _FEW_VALUES = ("string", "date", "boolean")
 _QUOTED = ("date", *_TIMES)
+_CHANGES_ROWS = (Kind.UPDATE, Kind.DELETE, Kind.MERGE)
+_AFTER_WHERE = (
+    "GROUP", "HAVING", "QUALIFY", "WINDOW", "ORDER", "CLUSTER", "DISTRIBUTE", "SORT", "LIMIT", "OFFSET",
+)  # fmt: skip
+_UNCERTAIN = re.compile(r"/\*(?:(?!\*/).)*/\*|\\\n|\r(?!\n)|\|>", re.DOTALL)
+"""What Spark's lexer and ``sql_tokens`` may cut in different places: comments within comments, and lines that a
+backslash continues or a bare carriage return ends (``SqlBaseLexer.g4``). The conditions of a pipe have no place in
+the text of their own.
+"""
 
 
 @frozen
@@ -50,8 +62,11 @@ class RewrittenStatement:
     statement: int
     """0 for the first, 1 for the second."""
     sql: str
+    """The user's own text with the condition in it; empty if it is to be rewritten by hand."""
     only_if: str = ""
     """The condition under which it does the same as before; empty if it always does."""
+    by_hand: str = ""
+    """What to change by hand, where the text has no certain place for the condition."""
 
 
 @frozen
@@ -114,8 +129,9 @@ def _conditions(found: StatementPair, subject: StatementTable) -> Iterator[tuple
     for sure in (_follows, _of_source):
         yield from _alone_and_both([list(sure(found, column, domain)) for column, domain in columns])
     for column, domain in columns:
+        nullable = any(field.nullable for field in subject.schema.fields if field.name.casefold() == column)
         for index in (0, 1):
-            yield from _beside_the_other(found, index, column, domain)
+            yield from _beside_the_other(found, index, column, domain, nullable=nullable)
     for column, domain in columns:
         only_if = f"all its rows have one {column}, and those of the other another"
         yield tuple(_blank(index, column, domain, each, only_if) for index, each in enumerate(_examples(domain)))
@@ -134,6 +150,8 @@ def _follows(found: StatementPair, column: str, domain: ColumnDomain) -> Iterato
     """A condition that follows from the statement, but that Delta does not derive from it."""
     for index in (0, 1):
         each = _footprint(found, index)
+        if each.kind not in _CHANGES_ROWS:
+            continue  # in the query of an INSERT, the condition would drop rows that REPLACE WHERE refuses
         values = each.rewrites.column(column)
         hidden = each.reads is not None and each.reads.column(column) == EVERY_VALUE
         if hidden and each.rewrites.boxes and values != EVERY_VALUE:
@@ -151,15 +169,23 @@ def _of_source(found: StatementPair, column: str, domain: ColumnDomain) -> Itera
 
 
 def _beside_the_other(
-    found: StatementPair, index: int, column: str, domain: ColumnDomain
+    found: StatementPair, index: int, column: str, domain: ColumnDomain, *, nullable: bool
 ) -> Iterator[tuple[_Added, ...]]:
-    """A condition for one statement that keeps it out of the partitions that the other reads and writes."""
+    """A condition for one statement that keeps it out of the partitions that the other reads and writes.
+
+    ``<>`` and comparisons also exclude the rows of null, which the other leaves alone: they are let in where Delta
+    then still tells the two apart.
+    """
     other = _footprint(found, 1 - index)
     taken = either([other.adds, other.rewrites, *([other.reads] if other.reads else [])]).column(column)
     free = taken.complement()
     if taken == EVERY_VALUE or free.empty:
         return
-    yield (_Added(index, column, domain, free, only_if="the rows that it is for lie there"),)
+    only_if = "the rows that it is for lie there"
+    if nullable and not taken.null:
+        yield (_Added(index, column, domain, replace(free, null=True), only_if),)
+        only_if += f", and none of them has a {column} of null"
+    yield (_Added(index, column, domain, free, only_if),)
     example = next((each for each in _near(taken, domain) if free.meet(one_value(each)) == one_value(each)), None)
     if example is not None:
         only_if = f"all its rows have one {column}, and never {shown_values(column, taken, domain)}"
@@ -201,16 +227,11 @@ def _tried(
     """The rewritten statements, if they no longer conflict; else nothing."""
     analysed, rewrites = list(both), []
     for each in added:
-        example = _with_condition(both[each.index], each, _condition(each, example=True), subject)
-        text = _with_condition(both[each.index], each, _condition(each, example=False), subject)
-        if example is None or text is None or len(text) > _LONGEST:
+        found = _rewritten(both[each.index], each, subject)
+        if found is None:
             return ()
-        try:
-            parsed = parse_statement(example)
-        except StatementError:
-            return ()
-        analysed[each.index] = replace(parsed, evolves=both[each.index].evolves)
-        rewrites.append(RewrittenStatement(each.index, text, each.only_if))
+        analysed[each.index], rewrite = found
+        rewrites.append(rewrite)
     pair = between(analysed[0], analysed[1], subject, setting)
     if not pair.separate:
         return ()
@@ -221,6 +242,43 @@ def _tried(
     return () if empty else tuple(rewrites)
 
 
+def _rewritten(
+    statement: ParsedStatement, added: _Added, subject: StatementTable
+) -> tuple[ParsedStatement, RewrittenStatement] | None:
+    """A statement with one more condition, to be analysed, and what to tell its user; ``None`` if it cannot have one.
+
+    The condition goes into the text as it was written: a parser's own print of a statement may mean something else
+    (``'O''Brien'`` was printed as two texts). The new text counts only if it parses as the statement with the
+    condition, and with nothing else changed.
+    """
+    tree = _with_condition(statement, added, subject)
+    if tree is None:
+        return None
+    try:
+        parsed = parse_statement(_in_text(statement, added, subject, example=True))
+        text = _in_text(statement, added, subject, example=False)
+    except StatementError:
+        parsed, text = None, ""
+    if parsed is not None and len(text) <= _LONGEST and _without_brackets(parsed.node) == _without_brackets(tree):
+        return parsed, RewrittenStatement(added.index, text, added.only_if)
+    if isinstance(statement.action, Rearrange):
+        return None
+    table = tree.this.this if isinstance(tree.this, exp.Schema) else tree.this
+    by_hand = (
+        f"add {_condition(added, subject, _qualifier(statement, added), example=False)} to {_place(statement, added)}"
+    )
+    return replace(statement, node=tree, table=table), RewrittenStatement(added.index, "", added.only_if, by_hand)
+
+
+def _without_brackets(node: exp.Expr) -> exp.Expr:
+    whole = exp.Paren(this=node.copy())
+    for each in [each for each in whole.find_all(exp.Paren) if each is not whole]:
+        each.replace(each.this)
+    made = whole.this
+    assert isinstance(made, exp.Expr)
+    return made
+
+
 def _emptied(before: Footprint, after: Footprint) -> bool:
     """Whether a statement lost one of its effects, because the region of that effect became empty."""
     regions = ((before.rewrites, after.rewrites), (before.adds, after.adds))
@@ -228,86 +286,146 @@ def _emptied(before: Footprint, after: Footprint) -> bool:
     return nothing or (after.reads is not None and not after.reads.boxes)
 
 
-def _condition(added: _Added, *, example: bool) -> exp.Expr:
-    """The condition, with the example or with the placeholder."""
-    column = exp.column(added.column)
+def _condition(added: _Added, subject: StatementTable, qualifier: str, *, example: bool) -> str:
+    """The condition, with the column spelled as in the table, and with the example or the placeholder."""
+    name = next(each for each in subject.partition_columns if each.casefold() == added.column)
+    column = join_parts((qualifier, name) if qualifier else (name,))
     if added.blank and not example:
-        return exp.EQ(this=column, expression=exp.Var(this=added.blank))
-    return maybe_parse(shown_values(join_parts((added.column,)), added.values, added.domain), dialect=Databricks)
+        return f"{column} = {added.blank}"
+    made = shown_values(column, added.values, added.domain)
+    return f"({made})" if " AND " in made and not made.startswith("(") else made
 
 
-def _with_condition(
-    statement: ParsedStatement, added: _Added, condition: exp.Expr, subject: StatementTable
-) -> str | None:
-    """A statement with one more condition; ``None`` if it cannot have one."""
-    if "\\" in statement.sql:
-        return None  # strings with escapes are not kept as written
+def _qualifier(statement: ParsedStatement, added: _Added) -> str:
+    """What the column belongs to in the place where the condition goes."""
+    if isinstance(statement.node, exp.Merge):
+        return "" if added.of_source else statement.alias or statement.parts[-1]
+    return statement.alias if isinstance(statement.node, exp.Update | exp.Delete) else ""
+
+
+def _place(statement: ParsedStatement, added: _Added) -> str:
+    match statement.node:
+        case exp.Merge() if added.of_source:
+            return "a WHERE around its source"
+        case exp.Merge() if _limits_source(statement.node, added):
+            return "its ON, and the same of the source to a WHERE around its source"
+        case exp.Merge():
+            return "its ON"
+        case exp.Insert():
+            return "the WHERE of its query"
+    return "its WHERE"
+
+
+def _limits_source(node: exp.Merge, added: _Added) -> bool:
+    """Whether rows that do not match would be inserted elsewhere, unless the source has none."""
+    return bool(added.only_if) and any(not when.args.get("matched") for when in node.args["whens"].expressions)
+
+
+def _with_condition(statement: ParsedStatement, added: _Added, subject: StatementTable) -> exp.Expr | None:
+    """The tree of a statement with the condition, or with its example; ``None`` if it cannot have one."""
+    made = _parsed_condition(added, subject, _qualifier(statement, added))
     if isinstance(statement.action, Rearrange):
-        return _rearranged(statement, _spelled(condition, added, subject, ""))
+        return made if isinstance(statement.node, exp.Null) and len(statement.parts) <= _MOST_PARTS else None
     node = statement.node.copy()
     match node:
         case exp.Update() | exp.Delete():
             old = node.args.get("where")
-            made = _spelled(condition, added, subject, statement.alias)
             node.set("where", exp.Where(this=exp.and_(old.this, made) if old else made))
         case exp.Merge():
-            qualifier = statement.alias or statement.parts[-1]
             if not added.of_source:
-                node.set("on", exp.and_(node.args["on"], _spelled(condition, added, subject, qualifier)))
-            if added.only_if and any(not when.args.get("matched") for when in node.args["whens"].expressions):
-                source = _limited(node.args["using"], _spelled(condition, added, subject, ""))
-                if source is None:
+                node.set("on", exp.and_(node.args["on"], made))
+            if _limits_source(node, added):
+                source = node.args["using"]
+                named = source.alias_or_name if isinstance(source, exp.Table | exp.Subquery) else ""
+                # Without its alias, a source in a subquery loses the longer names of its columns.
+                if not named or (
+                    not source.alias and any(column.args.get("db") for column in node.find_all(exp.Column))
+                ):
                     return None
-                node.set("using", source)
+                limited = exp.select("*").from_(source.copy()).where(_parsed_condition(added, subject, ""))
+                node.set("using", limited.subquery(named))
         case exp.Insert() if isinstance(node.expression, exp.Select):
-            node.set("expression", node.expression.where(_spelled(condition, added, subject, "")))
+            node.set("expression", node.expression.where(made))
         case _:
             return None
-    return node.transform(_as_literal).sql(Databricks)
-
-
-def _rearranged(statement: ParsedStatement, condition: exp.Expr) -> str | None:
-    """An OPTIMIZE or REORG of the files that also satisfy the condition."""
-    if not isinstance(statement.node, exp.Null) or len(statement.parts) > _MOST_PARTS:
-        return None
-    condition = condition.transform(_as_literal)
-    before, found, after = _split_before(statement.sql, ("ZORDER", "APPLY"))
-    return f"{before.rstrip()} WHERE {condition.sql(Databricks)}{' ' if found else ''}{after}"
-
-
-def _split_before(sql: str, words: Sequence[str]) -> tuple[str, bool, str]:
-    """A statement before and from the first of these words."""
-    place = next((token.start for token in tokens_of(sql) if token.word in words), None)
-    plain = sql.rstrip("; \n\t")
-    return (plain, False, "") if place is None else (plain[:place], True, plain[place:])
-
-
-def _as_literal(node: exp.Expr) -> exp.Expr:
-    """Write dates as people do."""
-    if isinstance(node, exp.Cast) and node.to.this is exp.DType.DATE:
-        known = literal_of(node)
-        return exp.Var(this=shown(known.value, ColumnDomain("date"))) if known and known.kind == "date" else node
     return node
 
 
-def _spelled(condition: exp.Expr, added: _Added, subject: StatementTable, qualifier: str) -> exp.Expr:
-    """The condition, with the column spelled as in the table."""
-    made = condition.copy()
-    name = next(each for each in subject.partition_columns if each.casefold() == added.column)
-    for column in [made] if isinstance(made, exp.Column) else list(made.find_all(exp.Column)):
-        column.replace(exp.column(name, table=qualifier or None))
-    return made
+def _parsed_condition(added: _Added, subject: StatementTable, qualifier: str) -> exp.Expr:
+    return maybe_parse(_condition(added, subject, qualifier, example=True), dialect=Databricks)
 
 
-def _limited(source: exp.Expr, condition: exp.Expr) -> exp.Expr | None:
-    """A source that is limited to some of its rows."""
-    alias = source.alias_or_name
-    if not isinstance(source, exp.Table | exp.Subquery) or not alias:
-        return None
-    inner = source.copy()
-    if isinstance(inner, exp.Table):
-        inner.set("alias", None)
-    return exp.select("*").from_(inner).where(condition).subquery(alias)
+def _in_text(statement: ParsedStatement, added: _Added, subject: StatementTable, *, example: bool) -> str:
+    """The statement as it was written, with the condition in it, up to its last token.
+
+    Raises ``StatementError`` if no place for it is certain.
+    """
+    sql, node = statement.sql, statement.node
+    tokens = tokens_of(sql)
+    # Where it is shown, lines are indented, which a text over several lines would take in.
+    shown = all(printable(line) == line for line in sql.split("\n")) and not any("\n" in each.text for each in tokens)
+    if _UNCERTAIN.search(sql) or not shown:
+        raise StatementError("Spark may cut the statement elsewhere, or it cannot be shown as it is")
+    outer = _outer(tokens)
+    condition = _condition(added, subject, _qualifier(statement, added), example=example)
+    if isinstance(statement.action, Rearrange):
+        edits = _conjoined(outer, 0, ("ZORDER", "APPLY"), condition)
+    elif isinstance(node, exp.Merge):
+        using = _index(outer, "USING", 0)
+        on = _index(outer, "ON", using)
+        edits = [] if added.of_source else _conjoined(outer, on, ("WHEN",), condition, "ON")
+        if _limits_source(node, added):
+            limit = _condition(added, subject, "", example=example)
+            alias = join_parts((node.args["using"].alias_or_name,))
+            edits += [
+                (outer[using + 1].start, "(SELECT * FROM "),
+                (outer[on - 1].end, f" WHERE {limit}) AS {alias}"),
+            ]
+    elif isinstance(node, exp.Insert):
+        edits = _conjoined(outer, _index(outer, "SELECT", 0), _AFTER_WHERE, condition)
+    else:
+        edits = _conjoined(outer, 0, (), condition)
+    text = sql[: outer[-1].end]
+    for at, insertion in sorted(edits, reverse=True):
+        text = text[:at] + insertion + text[at:]
+    return text
+
+
+def _outer(tokens: Sequence[SqlToken]) -> list[SqlToken]:
+    """The tokens outside brackets and CASE, with the brackets themselves, and without semicolons at the end."""
+    found, opened = list[SqlToken](), list[str]()
+    for token in tokens:
+        closes = {")": "(", "]": "[", "END": "CASE"}.get(token.text if token.kind == "mark" else token.word)
+        if opened and closes == opened[-1]:
+            opened.pop()
+        if not opened:
+            found.append(token)
+        if token.text in ("(", "[") or token.word == "CASE":
+            opened.append(token.word or token.text)
+    while found and found[-1].text == ";":
+        found.pop()
+    return found
+
+
+def _index(outer: Sequence[SqlToken], word: str, after: int) -> int:
+    found = next((index for index in range(after, len(outer)) if outer[index].word == word), None)
+    if found is None:
+        raise StatementError(f"the statement has no {word}")
+    return found
+
+
+def _conjoined(
+    outer: Sequence[SqlToken], after: int, stops: Sequence[str], condition: str, keyword: str = "WHERE"
+) -> list[tuple[int, str]]:
+    """What to insert where, so that a condition after a keyword holds too; with the keyword if there is none."""
+    stop = next((i for i in range(after + 1, len(outer)) if outer[i].word in stops), len(outer))
+    place = next((i for i in range(after, stop) if outer[i].word == keyword), None)
+    end = outer[stop - 1].end
+    if place is None:
+        return [(end, f" {keyword} {condition}")]
+    if any(token.word == "OR" for token in outer[place + 1 : stop]):
+        return [(outer[place + 1].start, "("), (end, f") AND {condition}")]
+    return [(end, f" AND {condition}")]
 
 
 def _partitionings(

@@ -446,13 +446,14 @@ def test_a_condition_that_follows_is_written_out() -> None:
 
 def test_a_source_is_limited_to_what_the_target_is() -> None:
     (rewrite,) = ways(merge(on="AND t.date = '2026-01-01'"), DAY_2).rewrites
-    assert "USING (SELECT * FROM updates WHERE date = DATE '2026-01-01') AS s" in rewrite.sql
+    assert "USING (SELECT * FROM updates s WHERE date = DATE '2026-01-01') AS s ON" in rewrite.sql
     assert rewrite.only_if == "its source has no other rows to insert"
 
 
 def test_a_statement_is_kept_out_of_where_the_other_is() -> None:
     (rewrite,) = ways("UPDATE lake.orders SET amount = 0 WHERE id = 1", DAY_2).rewrites
-    assert rewrite.sql == "UPDATE lake.orders SET amount = 0 WHERE id = 1 AND date <> DATE '2026-01-02'"
+    kept = "(date <> DATE '2026-01-02' OR date IS NULL)"
+    assert rewrite.sql == f"UPDATE lake.orders SET amount = 0 WHERE id = 1 AND {kept}"
     assert rewrite.only_if == "the rows that it is for lie there"
 
 
@@ -460,7 +461,72 @@ def test_values_that_only_the_user_knows_are_left_blank() -> None:
     found = ways(merge(), merge())
     assert [each.statement for each in found.rewrites] == [0, 1]
     assert all("t.date = DATE '<its date>'" in each.sql for each in found.rewrites)
-    assert all("FROM updates WHERE date = DATE '<its date>'" in each.sql for each in found.rewrites)
+    assert all("FROM updates s WHERE date = DATE '<its date>'" in each.sql for each in found.rewrites)
+
+
+_NOT_DAY_2 = "(date <> DATE '2026-01-02' OR date IS NULL)"
+
+
+@pytest.mark.parametrize(
+    ("sql", "rewritten"),
+    [
+        (
+            'UPDATE lake.orders SET country = \'O\'\'Brien\' WHERE country = "a ""b""" AND id = CAST(7 AS INT)',
+            'UPDATE lake.orders SET country = \'O\'\'Brien\' WHERE country = "a ""b""" AND id = CAST(7 AS INT) AND $c',
+        ),
+        (
+            r"DELETE FROM lake.orders WHERE country = 'it\'s' OR country = r'C:\x' COLLATE UTF8_LCASE -- OR it's ;",
+            r"DELETE FROM lake.orders WHERE (country = 'it\'s' OR country = r'C:\x' COLLATE UTF8_LCASE) AND $c",
+        ),
+        ("DELETE FROM lake.orders -- WHERE it's\n ;", "DELETE FROM lake.orders WHERE $c"),
+        (
+            "UPDATE lake.orders SET amount = CASE WHEN id = 1 OR id = 2 THEN 1 END\n/* WHERE */ WHERE (id = 1)",
+            "UPDATE lake.orders SET amount = CASE WHEN id = 1 OR id = 2 THEN 1 END\n/* WHERE */ WHERE (id = 1) AND $c",
+        ),
+    ],
+)
+def test_a_rewrite_is_the_text_as_it_was_written(sql: str, rewritten: str) -> None:
+    """A print of the parsed statement once wrote ``CONCAT('O', 'Brien')`` for ``'O''Brien'``, and BIGINT for INT."""
+    (rewrite,) = ways(sql, DAY_2).rewrites
+    assert rewrite.sql == rewritten.replace("$c", _NOT_DAY_2)
+
+
+def test_an_alias_and_a_source_stay_as_they_are() -> None:
+    source = "(SELECT * FROM u WHERE (date = '2026-01-01' OR date = '2025-01-01') AND who <> 'O''Brien') s"
+    sql = f"MERGE INTO lake.orders AS t\nUSING {source}\nON t.date = s.date WHEN MATCHED THEN UPDATE SET country = who"
+    (rewrite,) = ways(sql, DAY_2).rewrites
+    added = " AND t.date IN (DATE '2025-01-01', DATE '2026-01-01') WHEN"
+    assert (rewrite.sql, rewrite.only_if) == (sql.replace(" WHEN", added), "")
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "DELETE FROM lake.orders WHERE id = 1 /* a /* b */ OR */ OR id = 2",
+        "DELETE FROM lake.orders WHERE id = 1 -- one\rOR id = 2",
+        "DELETE FROM lake.orders WHERE country = 'a\x1bb' AND id = 1",
+        "UPDATE lake.orders SET country = 'a\nb' WHERE id = 1",
+    ],
+)
+def test_where_spark_may_read_the_text_otherwise_the_condition_is_to_be_added_by_hand(sql: str) -> None:
+    found = ways(sql, DAY_2).rewrites
+    assert [(each.sql, each.by_hand) for each in found] in ([], [("", f"add {_NOT_DAY_2} to its WHERE")])
+
+
+def test_a_condition_on_the_query_of_replace_where_is_not_the_same() -> None:
+    """Spark refuses rows outside the replaced ones; a condition in the query would drop them instead."""
+    sql = (
+        "INSERT INTO lake.orders REPLACE WHERE (date = '2026-01-01' AND id = 1) OR date = '2025-01-01' SELECT * FROM u"
+    )
+    assert all(each.only_if for each in ways(sql, DAY_2).rewrites)
+
+
+def test_small_decimals_are_written_in_digits() -> None:
+    """Spark takes 1E-7 for a double, which is less precise than a decimal."""
+    subject = replace(_ORDERS, schema=Schema((*_FIELDS, Field("k", "decimal(38,20)"))), partition_columns=("k",))
+    update, delete = "UPDATE lake.orders SET amount = 0 WHERE id = 1", "DELETE FROM lake.orders WHERE k > 0.0000001"
+    (rewrite, *_) = ways(update, delete, subject).rewrites
+    assert "k <= 0.0000001" in rewrite.sql
 
 
 def test_a_partitioning_that_would_do() -> None:
