@@ -360,6 +360,21 @@ def _restored(feature: TableFeature, basis: Basis) -> tuple[tuple[str, str], ...
     return ((feature.support, "supported"), *used)
 
 
+_MAPPING_METADATA = '"delta.columnMapping.'
+"""How the keys of a mapped column begin in the text of a schema."""
+
+
+def against_left_names(live: LiveTable, otherwise: str) -> Iterator[Reason]:
+    """Why Delta does not map the columns of a table whose schema has ids although no column is mapped."""
+    if (live.property(keys.COLUMN_MAPPING) or "none").lower() == "none" and _MAPPING_METADATA in live.schema.text:
+        yield Reason(
+            reason="columns of the table already have ids or physical names, although its columns are not mapped: "
+            "an old version of Delta left them there, and mapping by them could read the wrong columns",
+            fix=f"copy the table (CREATE TABLE … AS SELECT), or {otherwise}",
+            condition="DELTA_ENABLING_COLUMN_MAPPING_DISALLOWED_WHEN_COLUMN_MAPPING_METADATA_ALREADY_EXISTS",
+        )
+
+
 def against_drop(name: str, live: LiveTable, target: ChangeTarget) -> Iterator[Reason]:
     """Why Delta refuses to drop a feature of this table. A feature that the plan drops, too, goes first."""
     going = {each.name for each in target.operations if isinstance(each, DropFeature)}

@@ -232,6 +232,15 @@ def _check_column(text: str, live: LiveTable, target: ChangeTarget) -> Reason | 
             fix="choose columns of a number, date, timestamp or string type; fields of a struct as `struct.field`",
             condition="DELTA_CLUSTERING_COLUMNS_DATATYPE_NOT_SUPPORTED",
         )
+    variants = (inner for inner, kind in live.schema.every_type() if kind == "variant" and inner[:1] == path[:1])
+    if (variant := next(variants, None)) is not None:
+        # ``ClusteringColumn.scala`` of Delta 4.4.0 asks this of every struct on the way to the field.
+        return Reason(
+            reason=f"column {text} lies in a struct with {column_text(variant)} of type variant, and Delta clusters by "
+            "no field of such a struct",
+            fix="choose another column",
+            condition="DELTA_CLUSTERING_COLUMNS_DATATYPE_NOT_SUPPORTED",
+        )
     if not has_statistics(path, live.schema, lambda key: target.property(live, key)):
         return Reason(
             reason=f"Delta collects no statistics for column {text}, and clustering needs them",

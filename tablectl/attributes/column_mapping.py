@@ -18,6 +18,7 @@ from tablectl.attributes.base import (
     PlannedOperation,
     WordAttribute,
     against_drop,
+    against_left_names,
     drop_step,
     is_true,
     put_back,
@@ -37,10 +38,6 @@ ColumnMappingValue = Literal["name", "none", "dropped"]
 _FEATURE = "columnMapping"
 _NOT_IN_PARQUET = frozenset(" ,;{}()\n\t=")
 """Characters that a column name must not contain if data files use the same name."""
-
-
-_MAPPING_METADATA = '"delta.columnMapping.'
-"""How the keys of a mapped column begin in the text of a schema."""
 
 
 class ColumnMapping(WordAttribute):
@@ -116,13 +113,8 @@ def _against_mapping(change: Change, live: LiveTable, target: ChangeTarget) -> I
             "or apply `column_mapping: none` with `rewrite: allowed` first",
             condition="DELTA_UNSUPPORTED_COLUMN_MAPPING_MODE_CHANGE",
         )
-    elif _MAPPING_METADATA in live.schema.text:
-        yield Reason(
-            reason="columns of the table already have ids or physical names, although its columns are not mapped: "
-            "an old version of Delta left them there, and mapping by them could read the wrong columns",
-            fix="copy the table (CREATE TABLE … AS SELECT), or leave the mapping off",
-            condition="DELTA_ENABLING_COLUMN_MAPPING_DISALLOWED_WHEN_COLUMN_MAPPING_METADATA_ALREADY_EXISTS",
-        )
+    else:
+        yield from against_left_names(live, "leave the mapping off")
     if is_true(target.property(live, keys.MANIFEST)):
         yield Reason(
             reason="the table writes symlink manifests, whose readers do not know the names in the data files",

@@ -197,7 +197,7 @@ def _against_drop(change: Change, live: LiveTable, target: ChangeTarget) -> Iter
                 condition="DELTA_CANNOT_DROP_CHECK_CONSTRAINT_FEATURE",
             )
     if name == "geospatial":
-        bad = next((path for path, field in live.schema.every_field() if field.type.startswith(_GEO)), None)
+        bad = next((path for path, kind in live.schema.every_type() if kind.startswith(_GEO)), None)
         if bad:
             yield Reason(
                 reason=f"column {'.'.join(bad)} has a geospatial type, and Delta drops no column with the feature",

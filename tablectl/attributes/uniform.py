@@ -11,14 +11,21 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Literal, get_args
 
-from tablectl.attributes.base import ChangeTarget, Needs, PlannedOperation, WordAttribute, is_true, policy_line
+from tablectl.attributes.base import (
+    ChangeTarget,
+    Needs,
+    PlannedOperation,
+    WordAttribute,
+    against_left_names,
+    is_true,
+    policy_line,
+)
 from tablectl.attributes.value_types import Declared, ValueType
 from tablectl.delta import keys
 from tablectl.delta.dialects import dialect_of
 from tablectl.delta.keys import MANIFEST
-from tablectl.delta.names import ColumnPath, column_text
+from tablectl.delta.names import column_text
 from tablectl.delta.protocol import with_needed
-from tablectl.delta.schema import Schema, columns_of
 from tablectl.delta.type_changes import FEATURES as WIDENING
 from tablectl.delta.type_changes import type_changes
 from tablectl.model.operations import (
@@ -224,13 +231,14 @@ def _against_upgrade(change: Change, live: LiveTable, target: ChangeTarget) -> I
             "Iceberg takes the mapping by id as well",
             condition="DELTA_UNSUPPORTED_COLUMN_MAPPING_MODE_CHANGE",
         )
+    yield from against_left_names(live, "leave `uniform` out")
     if is_true(target.property(live, keys.MANIFEST)):
         yield Reason(
             reason="the table writes symlink manifests, whose readers do not know the mapped names in the data files",
             fix=f"declare {keys.MANIFEST}: false under `properties`, or leave `uniform` out",
             condition="DELTA_UNSUPPORTED_MANIFEST_GENERATION_WITH_COLUMN_MAPPING",
         )
-    bad = next(((path, kind) for path, kind in _types(live.schema) if not _readable(kind, version)), None)
+    bad = next(((path, kind) for path, kind in live.schema.every_type() if not _readable(kind, version)), None)
     if bad:
         yield Reason(
             reason=f"column {column_text(bad[0])} is of type {bad[1]}, which Iceberg compatibility V{version} "
@@ -279,7 +287,7 @@ def _against_widened(live: LiveTable, version: int) -> Iterator[Reason]:
 def _against_v3(change: Change, live: LiveTable, target: ChangeTarget) -> Iterator[Reason]:
     if _version(change.before) == _NEWEST:
         return
-    variant = next((path for path, kind in _types(live.schema) if kind == "variant"), None)
+    variant = next((path for path, kind in live.schema.every_type() if kind == "variant"), None)
     if variant is not None and dialect_of(target.dialect).iceberg_faults:
         yield Reason(
             reason=f"column {column_text(variant)} is of type variant: Delta 4.4.0 turns V3 on, and then fails every "
@@ -306,14 +314,6 @@ def _against_v3(change: Change, live: LiveTable, target: ChangeTarget) -> Iterat
             reason="the table has row tracking, and Delta turns on Iceberg compatibility V3 only together with it",
             fix="apply `row_tracking: disabled` first: the rows get new ids then",
         )
-
-
-def _types(schema: Schema) -> Iterator[tuple[ColumnPath, str]]:
-    """The types of all columns, and of what is inside them: elements of arrays, keys and values of maps."""
-    if schema.text:
-        yield from ((each.path, each.type) for each in columns_of(schema.text))
-    else:
-        yield from ((path, field.type) for path, field in schema.every_field())
 
 
 def _readable(kind: str, version: int) -> bool:

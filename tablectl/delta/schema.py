@@ -83,6 +83,16 @@ class Schema:
         """Every field at any depth, including those inside arrays and maps, with its path."""
         yield from _every((), self.fields)
 
+    def every_type(self) -> Iterator[tuple[ColumnPath, str]]:
+        """The types of all columns and of what is inside them, with elements of arrays, keys and values of maps.
+
+        Raises ``ValueError`` for a malformed schema text.
+        """
+        if self.text:
+            yield from ((each.path, each.type) for each in columns_of(self.text))
+        else:
+            yield from ((path, each.type) for path, each in self.every_field())
+
     def has_identity(self) -> bool:
         """Whether Delta generates the values of any column."""
         return any(field.identity for field in self.fields)
