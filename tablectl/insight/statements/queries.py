@@ -57,8 +57,12 @@ class Queries:
         return source if isinstance(source, exp.Select) else None
 
     def scope_of(self, source: exp.Expr | None) -> Scope | None:
-        """The scope of a query's FROM, if that is the written table itself."""
+        """The scope of a query's FROM, if that is certainly the written table itself, and not a common table
+        expression of its name, whose columns may have another order and other types.
+        """
         if not isinstance(source, exp.Table) or not self._own(source) or not _as_it_is(source):
+            return None
+        if len(source.parts) == 1 and source.name.casefold() in self._named_queries():
             return None
         return self.subject.scope([part.name for part in source.parts], source.alias)
 
@@ -138,9 +142,10 @@ class QueryLimits:
             return EVERY_VALUE
         projections = query.expressions
         if len(projections) == 1 and isinstance(projections[0], exp.Star):
-            # Only for the table itself is it certain that its columns are in the table's order.
-            own = self.queries.scope_of(_from(query))
-            return self._of_query(query, target, target, domain) if own else EVERY_VALUE
+            # Only of the table itself is the order of the columns known. The statement may list its own in another.
+            columns = [field.name.casefold() for field in self.queries.subject.schema.fields]
+            own = self.queries.scope_of(_from(query)) is not None and len(columns) == count
+            return self._of_query(query, columns[index], target, domain) if own else EVERY_VALUE
         if len(projections) != count or _starred(projections):
             return EVERY_VALUE
         return self._of_expression(query, projections[index], target, domain)
