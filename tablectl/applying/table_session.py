@@ -315,8 +315,9 @@ def looked_again(window: RunContext, plan: TablePlan, run: TableRun) -> TableRun
         last = max((each.version for each in run.commits), default=plan.version)
         known = window.reader.commits(plan.location, after=last - 1)
         theirs = [each for each in reversed(known) if each.version > last and each.stamp != window.stamp]
-        # A table that was dropped and created again counts its versions from 0: then the last one is not there.
-        there = any(each.version == last and (not run.statements or each.stamp == window.stamp) for each in known)
+        # A table that was dropped and created again counts its versions from 0: only a commit of ours proves that it
+        # is the same one.
+        there = any(each.version == last and each.stamp == window.stamp for each in known)
         head = read_planned(window, plan) if theirs or not there else None
         by_name = run.commits and not plan.table.is_path and window.engine.alive()
         where = window.where(plan.table) if by_name else plan.location

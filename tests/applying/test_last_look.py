@@ -142,6 +142,22 @@ def test_a_table_that_was_as_declared_before_the_run_is_looked_at_too() -> None:
     assert (found.outcome, found.later) == (RunOutcome.UNVERIFIED, ("isolation",))
 
 
+@pytest.mark.parametrize("versions", range(4))
+def test_a_table_that_somebody_else_changed_first_and_that_was_made_again_is_not_as_declared(versions: int) -> None:
+    run = Run(parallel=1).tables("ab")
+    plan = run.plan()
+    run.lake.tables[A].set_property(KEY, "Serializable", "eve")
+
+    def notify(event: RunEvent) -> None:
+        if event.table == "delta.`/lake/b`" and event.step == "verify":
+            made_again(run.lake.tables[A], versions)
+
+    run.notify = notify
+    report = run.apply(plan)
+    found = only(report, "a")
+    assert (found.outcome, int(report.exit_code)) == (RunOutcome.UNVERIFIED, 5)
+
+
 def named() -> Run:
     """A table of a catalog, and one by its path."""
     run = Run(parallel=1)
