@@ -172,8 +172,10 @@ class Guard:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         around = _HOLDS.get()
-        # If the context differs from the one on entry, as in an async fixture, it is the last entry.
-        known = [each for each in self._entries if each in around] or self._entries[:]
+        # A forked child has the entries of its parent, too, which are outside of its own. If the context differs from
+        # the one on entry, as in an async fixture, it is the last entry.
+        own = [each for each in self._entries if each.process == os.getpid()] or self._entries
+        known = [each for each in own if each in around] or own[:]
         hold = known.pop()
         self._entries.remove(hold)
         _HOLDS.set(tuple(each for each in around if each is not hold))
@@ -210,10 +212,14 @@ class Guard:
         hold = _Hold(self._terms.mode)
         try:
             self._pass(hold)
-        except (GuardTimeout, _StrongerModeError):
+        except BaseException as error:
+            if isinstance(error, Exception) and not isinstance(error, (GuardTimeout, _StrongerModeError)):
+                # Whatever it is, the write must not fail because of its guard.
+                _log.warning("%s: %s: %s", self._terms.target.text, _UNGUARDED, one_line(error))
+                return hold
+            for entry in hold.entries:  # no write follows, so nothing else would end it
+                entry.leave(wait=False)
             raise
-        except Exception as error:  # noqa: BLE001  # whatever it is, the write must not fail because of its guard
-            _log.warning("%s: %s: %s", self._terms.target.text, _UNGUARDED, one_line(error))
         return hold
 
     def _pass(self, hold: _Hold) -> None:

@@ -24,6 +24,7 @@ from tablectl.leases.guards import GuardMode, GuardRecord, read_guard, read_guar
 from tablectl.leases.lease_records import MOST_RECORDS, Gate, dump_record, record_name, tail
 from tablectl.model.errors import WindowError
 from tablectl.storage.records import DiskRecords, open_records
+from tablectl.writers import guard as guard_module
 from tablectl.writers import keepalive as keepalive_module
 from tablectl.writers import session_guards
 from tablectl.writers.gate_entry import GateEntry, StoredGuard
@@ -307,6 +308,25 @@ def test_an_interrupt_while_it_waits_leaves_nothing(place: Place, monkeypatch: p
 
     monkeypatch.setattr(clock_module.SystemClock, "sleep", interrupt)
     with pytest.raises(KeyboardInterrupt), tablectl.guard(None, str(place)):
+        pytest.fail("it went through")
+    assert place.guards == {}
+
+
+def test_an_interrupt_while_the_name_is_looked_up_again_leaves_nothing(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session, lease = FakeSession(str(place)), place.apply()
+    lease.gate(Gate.CLOSED)
+
+    def interrupt(_session: object, _name: str) -> str:
+        raise KeyboardInterrupt
+
+    def opens(_clock: object, _seconds: float) -> None:
+        lease.gate(Gate.OPEN)
+        monkeypatch.setattr(guard_module, "locate", interrupt)
+
+    monkeypatch.setattr(SystemClock, "sleep", opens)
+    with pytest.raises(KeyboardInterrupt), tablectl.guard(session, "sales.orders"):
         pytest.fail("it went through")
     assert place.guards == {}
 

@@ -155,7 +155,8 @@ from tablectl.storage.records import open_records
 place = sys.argv[1]
 count = lambda: len(newest_beats(open_records(place)))
 child = -1
-with tablectl.guard(None, place, "append"):
+guard = tablectl.guard(None, place, "append")
+with guard:
     assert count() == 1
     child = os.fork()
     if child == 0:
@@ -163,6 +164,12 @@ with tablectl.guard(None, place, "append"):
         with tablectl.guard(None, place, "any"):
             assert count() == 2
         assert count() == 1
+        # Nor is it with the object that its parent has entered, as in the workers of a pool.
+        with guard:
+            with guard:
+                assert count() == 2
+            assert count() == 2
+        assert count() == 1, "the child's guard stays after its write"
     else:
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0, "the child failed"
         assert count() == 1, "the child took its parent's guard away"
