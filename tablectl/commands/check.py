@@ -20,9 +20,9 @@ from tablectl.delta.names import parse_table
 from tablectl.insight.advice.advice_records import TableFacts
 from tablectl.insight.advice.risks import LakeRisks, Risk, TableRisks, document_of_risks, find_risks
 from tablectl.model.errors import ExitCode, TablectlError, UsageError, one_line
+from tablectl.model.plan import LintedTable
 from tablectl.model.safe_text import natural_key
 from tablectl.planning.diff import diff
-from tablectl.planning.lint import LintedTable
 from tablectl.policies.declare_setting import setting
 from tablectl.policies.declared_tables import TableSpec
 from tablectl.policies.field_types import ListOf, Text

@@ -25,11 +25,11 @@ from tablectl.leases.clock import today
 from tablectl.lint_rules.rule import LintedState, table_subject
 from tablectl.log.reader import Reading
 from tablectl.model.errors import ExitCode
-from tablectl.model.plan import Change, Finding
+from tablectl.model.plan import Change, Finding, LintedTable
 from tablectl.model.table import LOOK_BACK, Depth, LiveTable
 from tablectl.planning.dbt_findings import dbt_findings
 from tablectl.planning.diff import diff
-from tablectl.planning.lint import Linted, LintedTable, graded, with_own_rules
+from tablectl.planning.lint import Linted, graded, with_own_rules
 from tablectl.planning.lint import lint as lint_state
 from tablectl.policies.dbt_manifest import DbtTable, read_manifest
 from tablectl.policies.declare_setting import setting

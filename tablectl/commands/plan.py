@@ -37,11 +37,12 @@ from tablectl.leases.clock import today
 from tablectl.lint_rules.client_support import client_stands_outside
 from tablectl.lint_rules.codes_found_elsewhere import RIGHT_NOT_SHOWN
 from tablectl.lint_rules.rule import RuleFinding, table_subject
+from tablectl.lint_rules.stored_texts import key_in_another_letter_case
 from tablectl.log.reader import Reading
 from tablectl.model.catalog_answers import TableRights
 from tablectl.model.errors import EngineError, ExitCode, LimitError, UsageError
 from tablectl.model.operations import RIGHTS
-from tablectl.model.plan import Plan, ProtocolFact, TablePlan
+from tablectl.model.plan import Finding, LintedTable, Plan, ProtocolFact, TablePlan
 from tablectl.model.safe_text import listed
 from tablectl.model.table import LOOK_BACK, Depth, LiveTable
 from tablectl.planning.diff import depth_for
@@ -273,14 +274,14 @@ def plan_located(
     failures = list(located.failures)
     tables: list[TablePlan] = []
     unchanged: list[str] = []
-    outside: list[str] = []
+    standing: list[LintedTable] = []
     depths = partial(_depth, project, tells_losses=losses)
     for spec, table in read_tables(project, located, depths, partial(_planned, project), on_read, failures):
         if isinstance(table, TablePlan):
             tables.append(table)
         else:
             unchanged.append(spec.name.text)
-            outside += [f"{spec.name.text}: {each}" for each in table]
+            standing += [LintedTable(spec.name.text, table)] if table else []
     return Plan(
         format=FORMAT,
         tool=__version__,
@@ -292,23 +293,30 @@ def plan_located(
         failures=sorted_failures(failures),
         unchanged=tuple(sorted(unchanged)),
         unmatched=located.unmatched,
-        outside=tuple(sorted(outside)),
+        standing=tuple(sorted(standing, key=lambda each: each.name)),
         shard=shard.text if shard else "",
     )
 
 
-def _planned(project: Project, spec: TableSpec, reading: Reading) -> TablePlan | tuple[str, ...]:
-    """The plan of a table; if it needs no change, what keeps clients of its policy away from it."""
+_STANDING = frozenset({client_stands_outside.code, key_in_another_letter_case.code})
+"""Findings that a plan names on an unchanged table, whatever their severity: what a policy asks for does not hold."""
+
+
+def _planned(project: Project, spec: TableSpec, reading: Reading) -> TablePlan | tuple[Finding, ...]:
+    """The plan of a table; if it needs no change, the findings to name all the same (``Plan.standing``)."""
     severities = project.config.severities
     if project.own_rules:
         severities = with_own_rules(severities, project.own_rules, spec)
     options = spec.options.on(today())
     table = plan_table(spec.policy, reading.table, project.dialect, options, severities, project.runtime)
     if table is None:
-        state = table_subject(spec.policy, reading.table, (), project.dialect, options=options)
-        found = lint(state, spec.name, "plan", project.config.severities) if options.clients else ()
-        about = [each for each in found if each.code == client_stands_outside.code and each.severity != "ignored"]
-        return tuple(each.message for each in about)
+        state = table_subject(spec.policy, reading.table, (), project.dialect, options=options, runtime=project.runtime)
+        found = lint(state, spec.name, "plan", project.config.severities)
+        return tuple(
+            each
+            for each in found
+            if each.severity == "error" or (each.code in _STANDING and each.severity != "ignored")
+        )
     said: dict[str, Any] = {"tags": tuple(sorted(spec.tags)), "owner": spec.owner, "window": spec.window}
     return replace(table, **said)
 

@@ -71,7 +71,8 @@ def plan_context(
 
 def lines_of_plan(plan: Plan, specs: Specs, *, everything: bool = True) -> Sources:
     """The lines of the policies for the tables that a plan reports, or for those alone that it does not change."""
-    shown = (each.name for each in plan.tables if everything or each.refusals)
+    shown = [each.name for each in plan.tables if everything or each.refusals]
+    shown += [each.name for each in plan.standing if everything]
     return policy_lines_of(specs, [*shown, *(each.name for each in plan.failures)])
 
 

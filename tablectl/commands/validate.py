@@ -15,7 +15,8 @@ from tablectl.commands.report_files import below_root
 from tablectl.documents.style import plural
 from tablectl.lint_rules.rule import LintedState
 from tablectl.model.errors import ExitCode, InputError, Problem
-from tablectl.planning.lint import Linted, LintedTable, lint
+from tablectl.model.plan import LintedTable
+from tablectl.planning.lint import Linted, lint
 from tablectl.policies.declared_tables import Specs, TableSpec
 from tablectl.policies.effective_policy import Sources, policy_lines_of
 from tablectl.policies.repository import Paths

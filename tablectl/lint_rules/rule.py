@@ -159,7 +159,7 @@ class LintRule:
     source: str
     """The sources: ``delta-2.2`` and ``D60`` (docs/reference), or a public page."""
     seen: tuple[Seen, ...] = ("plan", "lint")
-    """The commands that check the rule. ``plan`` checks only tables that it changes."""
+    """The commands that check the rule. On tables that it does not change, ``plan`` names errors."""
     harm: Harm = "debt"
     properties: tuple[str, ...] = ()
     """The table properties that the rule is about, in Delta's spelling."""

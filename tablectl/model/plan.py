@@ -18,7 +18,7 @@ from tablectl.model.report_methods import ReportMethods
 from tablectl.model.table_options import NO_OPTIONS, TableOptions
 from tablectl.model.writers_in_history import NO_EVIDENCE, ClientFact, PartitionWriter, WriterEvidence
 from tablectl.support.frozen import frozen
-from tablectl.support.json_text import OMITTED, UNWRITTEN
+from tablectl.support.json_text import OMITTED
 
 Value = str | tuple[str, ...] | None
 """An attribute's value in a plan: text, a list of columns, or ``None`` for a property that is not set."""
@@ -400,6 +400,14 @@ class TableFailure:
     hint: str = ""
 
 
+@frozen
+class LintedTable:
+    """The findings on one table."""
+
+    name: str
+    findings: tuple[Finding, ...]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Plan(ReportMethods):
     """Everything that one apply may do. ``plan_file`` converts it to bytes and back."""
@@ -418,8 +426,10 @@ class Plan(ReportMethods):
     """Tables that already match their policies."""
     unmatched: tuple[str, ...] = ()
     """Patterns that match no live table."""
-    outside: tuple[str, ...] = field(default=(), metadata=UNWRITTEN)
-    """What keeps clients of a policy away from tables that need no change."""
+    standing: tuple[LintedTable, ...] = field(default=(), metadata=OMITTED)
+    """Unchanged tables, by name, with the findings that no change waits for: errors, settings that do not hold, clients
+    of the policy that have no access. They refuse nothing. Not written if empty.
+    """
     shard: str = field(default="", metadata=OMITTED)
     """The part of all tables that this is the plan of, such as ``2/8``; empty for all of them. Not written if empty."""
     changed_since: str = field(default="", metadata=OMITTED)

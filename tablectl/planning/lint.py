@@ -1,9 +1,9 @@
 """Findings: facts about a table that a reviewer should know in addition to its statements. ``lint_rules`` has the
 rules.
 
-``validate`` checks policies alone, ``plan`` checks tables that change, ``lint`` checks all tables. Findings that follow
-from the protocol are derived again when a plan is loaded. Findings that follow from a table's history are not: like
-refusals, they are protected by the plan's digest.
+``validate`` checks policies alone, ``lint`` all tables. ``plan`` checks tables that change, and names errors on others.
+Findings that follow from the protocol are derived again when a plan is loaded. Findings that follow from a table's
+history are not: like refusals, they are protected by the plan's digest.
 """
 
 from __future__ import annotations
@@ -18,21 +18,13 @@ from tablectl.delta.names import TableName, column_text
 from tablectl.lint_rules import DEFAULT_SEVERITIES, RULES, Severities
 from tablectl.lint_rules.rule import LintedState, RuleFinding, Seen
 from tablectl.model.errors import ExitCode
-from tablectl.model.plan import Change, Finding, Refusal, TableFailure
+from tablectl.model.plan import Change, Finding, LintedTable, Refusal, TableFailure
 from tablectl.model.safe_text import printable
 from tablectl.model.table import LiveTable
 from tablectl.policies.declared_tables import TableSpec
 from tablectl.policies.own_rules import FAILED, OwnRule, TableToLint
 from tablectl.support.frozen import frozen
 from tablectl.support.json_text import in_json
-
-
-@frozen
-class LintedTable:
-    """The findings on one table."""
-
-    name: str
-    findings: tuple[Finding, ...]
 
 
 @frozen

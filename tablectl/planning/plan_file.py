@@ -281,6 +281,7 @@ def merge_plans(plans: Sequence[tuple[str, Plan]]) -> Plan:
         tables=tuple(tables),
         failures=tuple(sorted(failures, key=lambda each: (each.name, each.message))),
         unchanged=tuple(unchanged),
+        standing=tuple(sorted((each for _, plan in plans for each in plan.standing), key=lambda each: each.name)),
         unmatched=tuple(sorted(unmatched)),
     )
 

@@ -22,9 +22,9 @@ from tablectl.documents.document import (
 from tablectl.documents.style import Style, plural
 from tablectl.lint_rules import RULES
 from tablectl.model.errors import ExitCode
-from tablectl.model.plan import Finding, Severity
+from tablectl.model.plan import Finding, LintedTable, Severity
 from tablectl.model.safe_text import natural_key, printable
-from tablectl.planning.lint import Linted, LintedTable
+from tablectl.planning.lint import Linted
 from tablectl.reports.plan_document import failure_card, failure_lines
 from tablectl.reports.report_context import Context
 from tablectl.reports.table_groups import by_key, failure_groups

@@ -18,7 +18,7 @@ from tablectl.delta.names import quote_text
 from tablectl.lint_rules import RULES as CODES
 from tablectl.lint_rules.rule import LintRule
 from tablectl.model.commit import Commit
-from tablectl.model.plan import Change, CommitEffect, Finding, Plan, Refusal, Statement, TablePlan, Value
+from tablectl.model.plan import Change, CommitEffect, Finding, LintedTable, Plan, Refusal, Statement, TablePlan, Value
 from tablectl.model.safe_text import printable
 from tablectl.model.table import CatalogDifference
 from tablectl.policies.merge_layers import Declarations
@@ -27,7 +27,7 @@ from tablectl.support.json_text import read_json, write_json
 if TYPE_CHECKING:  # records of other commands, which a plan does not load
     from tablectl.model.run_report import RunReport, StatementRun, TableRun
     from tablectl.planning.drift import Difference, Drift, TableDrift
-    from tablectl.planning.lint import Linted, LintedTable
+    from tablectl.planning.lint import Linted
     from tablectl.planning.undo import PastRun, PastRuns, RunUndo, ValueUndo
     from tablectl.policies.write_live_values import AdoptableValue
 
@@ -76,7 +76,12 @@ class Mask(MaskedKeys):
 
     def plan(self, plan: Plan) -> Plan:
         """A plan for display."""
-        shown = replace(plan, tables=tuple(map(self.table_plan, plan.tables)), failures=self.by_value(plan.failures))
+        shown = replace(
+            plan,
+            tables=tuple(map(self.table_plan, plan.tables)),
+            failures=self.by_value(plan.failures),
+            standing=tuple(map(self.linted, plan.standing)),
+        )
         found: Plan = _mapped(shown, _Secrets(self.values).hidden) if self.values else shown
         return found
 

@@ -60,6 +60,7 @@ from tablectl.reports.wording import (
 
 _NOTHING = Context()
 _MOST_PLACES = 3
+_MOST_STANDING = 3
 _LASTING = "After the apply"
 _PASSING = "During the apply"
 _UNCHANGED = (Cell("nothing is changed"),)
@@ -178,9 +179,16 @@ def _facts(plan: Plan, context: Context) -> Iterator[tuple[str, Cell]]:
 
 def _tail(plan: Plan) -> Iterator[Block]:
     yield from without_tables(plan.unmatched)
-    if plan.outside:
-        more = f" (L023; {len(plan.outside) - 1:,} more: `tablectl lint`)" if len(plan.outside) > 1 else " (L023)"
-        yield Facts((("warning", f"{plan.outside[0]}{more}"),))
+    found = [
+        (each.severity, f"{table.name}: {each.message} ({each.code})")
+        for table in plan.standing
+        for each in table.findings
+    ]
+    found.sort(key=lambda each: each[0] != "error")
+    if found:
+        more = len(found) - _MOST_STANDING
+        left = [("more", f"{plural(more, 'finding')}: `tablectl lint`")] if more > 0 else []
+        yield Facts((*found[:_MOST_STANDING], *left))
     if plan.unchanged:
         yield Names(f"{plural(len(plan.unchanged), 'table')} unchanged", plan.unchanged)
 
@@ -412,7 +420,9 @@ def plan_verdict(plan: Plan, groups: Sequence[Group], refused: str = "") -> Verd
         return Verdict("bad", "Refused in part" if todo else "Refused", parts)
     if todo:
         return Verdict("pending", _title(groups), parts)
-    return Verdict("good", "No changes", (all_unchanged(plan),))
+    wrong = sum(any(each.severity == "error" for each in table.findings) for table in plan.standing)
+    errors = (f"{plural(wrong, 'table')} with an error",) if wrong else ()
+    return Verdict("good", "No changes", (all_unchanged(plan), *errors))
 
 
 TITLES: Mapping[Weight, str] = MappingProxyType(

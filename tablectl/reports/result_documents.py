@@ -119,12 +119,17 @@ def drift_results(drift: Drift) -> Iterator[Result]:
 
 
 def plan_results(plan: Plan, refused: str = "") -> Iterator[Result]:
-    """Refusals, tables that cannot be read, and findings. Pending changes are wanted, so they are not results."""
+    """Refusals, tables that cannot be read, and findings, also those on unchanged tables.
+
+    Pending changes are wanted, so they are not results.
+    """
     if refused:
         yield Result("refused", "", "", refused)
     yield from map(_of_failure, plan.failures)
     for table in plan.tables:
         yield from _of_table(table)
+    for unchanged in plan.standing:
+        yield from (_of_finding(each, unchanged.name) for each in unchanged.findings)
 
 
 def _of_table(table: TablePlan) -> Iterator[Result]:

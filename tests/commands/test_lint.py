@@ -142,6 +142,49 @@ def test_a_plan_without_changes_names_the_clients_that_stand_outside(cli: Cli, r
     assert "L023" not in cli("plan").out
 
 
+def test_a_plan_names_what_does_not_hold_on_unchanged_tables_and_refuses_nothing(cli: Cli, repo: Repository) -> None:
+    for name, properties in (
+        ("broken", {"delta.checkpointInterval": "0"}),
+        ("folded", {"delta.appendonly": "true"}),
+        ("short", _SET),
+    ):
+        repo.table(name, properties=properties)
+    repo.policies(dict.fromkeys(("broken", "folded", "short"), "{isolation: default}"))
+    result = cli("plan", "--detailed-exitcode", "--out", "p.json")
+    assert result.code == 0
+    broken = f"error {repo.name('broken')}: Delta Spark cannot read delta.checkpointInterval, '0':"
+    assert broken in result.flat
+    assert "so a job that retries writes its rows twice" in result.flat
+    assert "declare `properties: {delta.checkpointInterval: null}` (L034)" in result.flat
+    assert f"warning {repo.name('folded')}: no engine reads delta.appendonly, true" in result.flat
+    assert "L006" not in result.out
+    assert result.out.endswith("No changes. 3 tables match their policies.\n")
+    markdown = cli("plan", "--format", "markdown").out
+    assert "Plan: No changes** · 3 tables match their policies · 1 table with an error" in markdown
+    assert "(L034)" in markdown
+    saved = json.loads((repo.root / "p.json").read_text())
+    assert saved == json.loads(cli("plan", "--format", "json").out)
+    assert [(each["name"], each["findings"][0]["code"]) for each in saved["standing"]] == [
+        (repo.name("broken"), "L034"),
+        (repo.name("folded"), "L033"),
+    ]
+    (run,) = json.loads(cli("plan", "--format", "sarif").out)["runs"]
+    assert [(each["ruleId"], each["level"]) for each in run["results"]] == [("L034", "error"), ("L033", "warning")]
+    assert run["results"][0]["locations"][0]["physicalLocation"]["region"]["startLine"] == 3
+    assert cli("apply", "p.json").code == 0
+
+
+def test_the_plans_of_shards_keep_what_does_not_hold_on_unchanged_tables(cli: Cli, repo: Repository) -> None:
+    for name in ("a", "b", "c", "d", "e"):
+        repo.table(name, properties={"delta.checkpointInterval": "0"})
+    repo.policies(dict.fromkeys("abcde", "{isolation: default}"))
+    for shard in ("1", "2"):
+        cli("plan", "--shard", f"{shard}/2", "--out", f"{shard}.json")
+    whole = cli("plan")
+    assert "more 2 findings: `tablectl lint`" in whole.flat
+    assert cli("plan", "--merge", "1.json", "2.json").out == whole.out
+
+
 def test_a_client_in_a_policy(cli: Cli, repo: Repository) -> None:
     repo.table("a")
     repo.policies({"a": '{deletion_vectors: enabled, clients: {trino: "440"}}'})

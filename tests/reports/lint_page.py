@@ -13,7 +13,8 @@ _HEAD = """# What lint finds
 Each finding has a code that never changes its meaning. `tablectl explain CODE` prints the same text. This page is
 generated from the rules by `python -m tests.reports.publish`.
 
-`tablectl validate` checks policies alone. `tablectl plan` checks the tables that it changes, in their planned state.
+`tablectl validate` checks policies alone. `tablectl plan` checks the tables that it changes, in their planned state;
+on other tables it names errors, `L023` and `L033`, and refuses nothing.
 `tablectl lint` checks every table, whether or not the plan would change it. Only `lint` reads how files are spread over
 partitions, because that takes the whole log; it skips this for tables with more than 200,000 files.
 

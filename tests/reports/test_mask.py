@@ -15,9 +15,9 @@ from tablectl.delta.names import quote_name, quote_text
 from tablectl.documents.style import Style
 from tablectl.model.commit import Commit
 from tablectl.model.errors import PlanFileError
-from tablectl.model.plan import Finding, Phase, Plan, Refusal, TablePlan
+from tablectl.model.plan import Finding, LintedTable, Phase, Plan, Refusal, TablePlan
 from tablectl.model.run_report import RunOutcome, RunReport, StatementRun, TableRun
-from tablectl.planning.lint import Linted, LintedTable
+from tablectl.planning.lint import Linted
 from tablectl.planning.plan_file import dump_plan, load_plan
 from tablectl.reports.mask import EMPTY, Mask
 from tablectl.reports.render import ReportFormat
