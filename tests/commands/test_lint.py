@@ -160,7 +160,7 @@ def test_a_plan_names_what_does_not_hold_on_unchanged_tables_and_refuses_nothing
     assert "L006" not in result.out
     assert result.out.endswith("No changes. 3 tables match their policies.\n")
     markdown = cli("plan", "--format", "markdown").out
-    assert "Plan: No changes** · 3 tables match their policies · 1 table with an error" in markdown
+    assert "Plan: No changes** · 3 tables match their policies; 1 table with an error" in markdown
     assert "(L034)" in markdown
     saved = json.loads((repo.root / "p.json").read_text())
     assert saved == json.loads(cli("plan", "--format", "json").out)
