@@ -75,4 +75,12 @@ class NoCommit:
     why: str
 
 
-Action = Send | Alter | Rearrange | Replace | Whole | NoCommit
+@frozen
+class Undocumented:
+    """A statement that only Databricks has, which does not say what it commits, if anything."""
+
+    kind: Kind
+    why: str
+
+
+Action = Send | Alter | Rearrange | Replace | Whole | NoCommit | Undocumented

@@ -24,6 +24,7 @@ from tablectl.insight.statements.command_actions import (
     Replace,
     Send,
     StatementError,
+    Undocumented,
     Whole,
 )
 from tablectl.insight.statements.disjoint_partitions import ANYWHERE, NOWHERE, UNKNOWN, Region, both
@@ -103,7 +104,7 @@ def _of_action(
         case Send():
             return tuple(_of_commit(each) for each in _sent(action.operation, subject, setting))
         case Alter():
-            return (_altered(action, setting),)
+            return _altered(action, setting)
         case Rearrange():
             return (_rearranged(statement, action, subject),)
         case Replace():
@@ -114,6 +115,8 @@ def _of_action(
             return _copied(setting)
         case Whole():
             return (_restored(action.kind, setting),)
+        case Undocumented():
+            return _undocumented(action.kind, setting)
         case NoCommit():
             return ()
 
@@ -290,11 +293,21 @@ def _vacuum(subject: StatementTable, setting: ConflictContext) -> Footprints:
     return (record, record)
 
 
-def _altered(action: Alter, setting: ConflictContext) -> Footprint:
+def _undocumented(kind: Kind, setting: ConflictContext) -> Footprints:
+    """A statement of which Databricks does not say whether it commits anything; open-source Delta does not have it."""
+    if setting.client.family.rules_from_source:
+        return ()
+    return (replace(_settings(kind, None), sure=False, momentary=True),)
+
+
+def _altered(action: Alter, setting: ConflictContext) -> Footprints:
     present = tuple(name for name in setting.properties if name in action.change.removes)
+    if action.kind is Kind.DROP_CONSTRAINT and not present and not setting.client.family.rules_from_source:
+        return _undocumented(action.kind, setting)  # it may be a primary or a foreign key
     raises = action.kind is Kind.ADD_CONSTRAINT and not setting.protocol.has("checkConstraints")
-    return replace(
+    made = replace(
         _settings(action.kind, replace(action.change, removes=present)),
         reads=ANYWHERE if action.scans else None,
         protocol=ProtocolChange(adds=("checkConstraints",)) if raises else None,
     )
+    return (made,)

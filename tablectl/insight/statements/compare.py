@@ -228,6 +228,12 @@ def _assumptions(
         yield f"{', '.join(others)} {verb} of this one."
         if any(domain.type == "string" for domain in map(subject.domain, subject.partitions) if domain):
             yield "Its text columns are assumed to have no collation, by which 'ab' also finds 'AB'."
+    overwrites = [each for each in statements if each.kind is Kind.OVERWRITE and not each.action]
+    if overwrites and subject.partition_columns:
+        yield (
+            "INSERT OVERWRITE is taken in the session's mode `static`; in the mode `dynamic` "
+            "(spark.sql.sources.partitionOverwriteMode) it replaces only the partitions of its rows, and may commit."
+        )
     if clients_assumed:
         yield "No client in the table's history is known to run SQL: this answer assumes the newest Delta Spark."
 

@@ -99,8 +99,11 @@ def _by_rows(
     apart = replace(subject, partition_columns=columns)
     if not _by_files(first, second, apart, pair.setting).separate:
         return pair
-    reason = "with row-level concurrency only rows that both change conflict, and their conditions have none in common"
-    source = ", ".join(dict.fromkeys(("D26", "D40", *(each for text in holds for each in text.split(", ")))))
+    reason = (
+        "with row-level concurrency only rows that both change conflict, and their conditions have none in common; "
+    )
+    reason += "under many concurrent transactions it may fail all the same"
+    source = ", ".join(dict.fromkeys(("D26", "D40", "D46", *(each for text in holds for each in text.split(", ")))))
     told = PairOutcome(ConflictResult.COMMITS, reason, source)
     first_told, second_told = (each if each.result is ConflictResult.COMMITS else told for each in pair.outcomes)
     return replace(pair, outcomes=(first_told, second_told))
@@ -194,7 +197,10 @@ def _commit_outcome(
     least = _outcome(_surely(current), _at_least(current, committed, setting), setting)
     certain = least.result is ConflictResult.FAILS and least.conflict is not None and not current.momentary
     if certain and least.conflict:
-        return PairOutcome(ConflictResult.FAILS, least.reason, least.source, (least.conflict,))
+        # Databricks does not say which exception a commit of both protocol and metadata raises.
+        either_of = not setting.client.family.rules_from_source and least.conflict is Conflict.METADATA_CHANGED
+        also = [Conflict.PROTOCOL_CHANGED] if either_of and any(each.protocol for each in committed) else []
+        return PairOutcome(ConflictResult.FAILS, least.reason, least.source, (least.conflict, *also))
     failing = [each for each in outcomes if not each.succeeds]
     conflicts = tuple(dict.fromkeys(each.conflict for each in failing if each.conflict))
     if any(each.result is ConflictResult.UNKNOWN for each in outcomes):

@@ -21,6 +21,7 @@ from tablectl.insight.statements.command_actions import (
     Replace,
     Send,
     StatementError,
+    Undocumented,
     Whole,
     shown_start,
 )
@@ -162,7 +163,7 @@ def _add_constraint(reader: TokenReader) -> Action:
     name = "" if reader.peek() == "CHECK" else reader.name()
     if reader.peek() in {"PRIMARY", "FOREIGN"}:
         reader.rest()
-        return NoCommit("primary and foreign keys are kept in the catalog")
+        return Undocumented(Kind.ADD_CONSTRAINT, "primary and foreign keys are kept in Unity Catalog")
     reader.expect("CHECK")
     reader.group()
     key = f"{CONSTRAINTS}{(name or 'unnamed').lower()}"

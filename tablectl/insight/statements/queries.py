@@ -80,7 +80,10 @@ class Queries:
         return (each for each in self.root.find_all(exp.Table) if each is not self.written and not self._is_query(each))
 
     def _own(self, table: exp.Table) -> bool:
-        return not self._is_query(table) and self.subject.named([part.name for part in table.parts])
+        parts = [part.name for part in table.parts]
+        again = [part.name for part in self.written.parts]
+        named = self.subject.named(parts) or [each.casefold() for each in parts] == [each.casefold() for each in again]
+        return not self._is_query(table) and named
 
     def _is_query(self, table: exp.Table) -> bool:
         """Whether a name refers to a query. If it may also be the table's own name, which of the two it means depends

@@ -130,7 +130,7 @@ def check_table(statement: ParsedStatement, subject: StatementTable) -> None:
     # COMMENT ON COLUMN names the table and a column of any depth together.
     most = len(statement.parts) if statement.of_column else 1
     names = [statement.parts[: len(statement.parts) - cut] for cut in range(int(statement.of_column), most)]
-    if not any(subject.named(name) for name in names):
+    if not any(subject.written_as(name) for name in names):
         written = ".".join(part.sql(Databricks) for part in statement.table.parts)
         raise StatementError(f"the statement writes {written}, not {subject.name.text}", _fix(subject))
 

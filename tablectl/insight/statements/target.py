@@ -82,15 +82,29 @@ class StatementTable:
         return Scope(own, self._domains(), self.partitions, alone)
 
     def named(self, written: Sequence[str]) -> bool:
-        """Whether a name in a statement means this table: in full, or without the current catalog or schema."""
+        """Whether a name in a statement means this table: in full, or without the current catalog or schema. A table
+        that has only a path is called by its last folders.
+        """
         parts = tuple(part.casefold() for part in written)
         if len(parts) == 2 and parts[0] == "delta":
             places = {_folded(self.location)} | ({_folded(self.name.parts[0])} if self.name.is_path else set())
-            return _folded(written[1]) in places
+            relative = self.name.is_path and not written[1].startswith("/") and ":" not in written[1]
+            return _folded(written[1]) in places or (relative and parts[1:] == self._folders(1))
+        if self.name.is_path:
+            return parts == self._folders(len(parts))
         whole = tuple(part.casefold() for part in (self.name.catalog, *self.name.parts))
-        if self.name.is_path:  # people call it by its folder
-            return parts == (self.name.last.casefold(),)
         return parts == whole[-len(parts) :]
+
+    def written_as(self, written: Sequence[str]) -> bool:
+        """Whether a statement that is asked about may write this table by that name: one with only a path may have any
+        schema in the session, so the last part decides.
+        """
+        by_name = self.name.is_path and (len(written), written[0].casefold()) != (2, "delta")
+        return self.named(written) or (by_name and (written[-1].casefold(),) == self._folders(1))
+
+    def _folders(self, count: int) -> tuple[str, ...]:
+        """The last folders of the path."""
+        return tuple(each.casefold() for each in self.name.parts[0].rstrip("/").split("/")[-count:])
 
 
 def _folded(location: str) -> str:

@@ -127,6 +127,12 @@ class _Found:
     def is_on(self, key: str, value: str = "true") -> bool:
         return (self.stored(key) or "").lower() == value
 
+    def unset(self, key: str) -> CommittedTransaction:
+        """Delta unsets the property that uses the feature even if it is not set: then the metadata stays as it was,
+        which later writers adopt.
+        """
+        return _unset(*([key] if self.stored(key) else []))
+
 
 def drop_feature_commits(
     name: str, protocol: Protocol, stored: Stored, *, truncate_history: bool = False, traces: bool = False
@@ -172,7 +178,7 @@ def _vectors(found: _Found) -> Commits:
     tombstones = CommittedTransaction(kind=Kind.TOMBSTONES, data_change=False)
     if not found.is_on(keys.DELETION_VECTORS) and not found.traces:
         return (tombstones,)
-    return (_unset(keys.DELETION_VECTORS), _PURGE, tombstones)
+    return (found.unset(keys.DELETION_VECTORS), _PURGE, tombstones)
 
 
 def _checkpoints(found: _Found) -> Commits:
@@ -192,7 +198,7 @@ def _widening(found: _Found) -> Commits:
     if not found.is_on(keys.TYPE_WIDENING) and not found.traces:
         return ()
     schema = settings_commit(Kind.CHANGE_COLUMN, MetadataChange(schema="other"))
-    unset = _unset(keys.TYPE_WIDENING)
+    unset = found.unset(keys.TYPE_WIDENING)
     return (unset, _PURGE, schema) if found.traces else (unset,)
 
 

@@ -252,6 +252,38 @@ def test_what_a_policy_can_declare_is_left_to_apply() -> None:
     assert ways(COLUMN, INSERT).by_apply == ()
 
 
+def test_keys_of_databricks_are_not_documented() -> None:
+    """It does not say whether a primary or foreign key makes a commit, nor does open-source Delta have them."""
+    for key in (
+        "ADD CONSTRAINT pk PRIMARY KEY (id)",
+        "ADD CONSTRAINT fk FOREIGN KEY (id) REFERENCES other (id)",
+        "DROP CONSTRAINT pk",
+    ):
+        assert results(f"ALTER TABLE lake.orders {key}", UPDATE, setting=_RUNTIME) == (_UNKNOWN, _UNKNOWN)
+        assert results(f"ALTER TABLE lake.orders {key}", USER_KEY, setting=_RUNTIME)[0] is _UNKNOWN
+    checked = _RUNTIME.with_property("delta.constraints.pk", "id > 0")
+    assert results("ALTER TABLE lake.orders DROP CONSTRAINT pk", UPDATE, setting=checked)[1] is _FAILS
+    assert results("ALTER TABLE lake.orders ADD CONSTRAINT pk PRIMARY KEY (id)", UPDATE) == (_COMMITS, _COMMITS)
+
+
+def test_databricks_does_not_say_how_a_writer_fails_when_vectors_are_enabled() -> None:
+    on = sets("delta.enableDeletionVectors=true")
+    outcome = current(UPDATE, on, setting=_RUNTIME)
+    assert outcome.result is _FAILS
+    assert outcome.conflicts == (Conflict.METADATA_CHANGED, Conflict.PROTOCOL_CHANGED)
+    assert current(UPDATE, USER_KEY, setting=_RUNTIME).conflicts == (Conflict.METADATA_CHANGED,)
+    assert len(current(UPDATE, on, setting=_OLD).conflicts) == 1
+
+
+def test_dropping_a_feature_whose_property_is_not_set_leaves_the_metadata_as_it_was() -> None:
+    """Delta 4.1 adopts the metadata of the UNSET, which is equal, and fails only on the protocol (ConflictChecker)."""
+    drop = "ALTER TABLE lake.orders DROP FEATURE deletionVectors"
+    with_vectors = replace(_FLAT, vectors=5)
+    unset = replace(_VECTORS, properties={})
+    assert current(DELETE, drop, with_vectors, unset).exceptions == ("ProtocolChangedException",)
+    assert current(DELETE, drop, with_vectors, _VECTORS).exceptions == ("MetadataChangedException",)
+
+
 def test_databricks_documents_little_of_them() -> None:
     assert results(USER_KEY, INSERT, setting=_RUNTIME) == (_UNKNOWN, _FAILS)
     copy = "COPY INTO lake.orders FROM '/x' FILEFORMAT = CSV"
