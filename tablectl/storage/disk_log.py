@@ -264,7 +264,7 @@ def _walk(location: str) -> Iterator[DataFile]:
             with folder.entries() as entries:
                 for entry in entries:
                     path = below + entry.name
-                    if entry.is_dir(follow_symlinks=False) and is_data(f"{path}/_.parquet"):
+                    if entry.is_dir(follow_symlinks=False) and is_data(f"{path}/any.parquet"):
                         waiting.append(f"{path}/")
                     elif is_data(path) and entry.is_file(follow_symlinks=False):
                         with suppress(FileNotFoundError):  # removed since it was listed

@@ -73,3 +73,13 @@ def test_many_small_commits_count_together(tmp_path: Path, monkeypatch: pytest.M
     assert list(log.lines(NAME)) == [b"x" * 100]
     with pytest.raises(OversizeError, match="200 bytes"):
         next(log.lines("other"))
+
+
+def test_the_files_in_the_folders_of_partitions_are_listed_and_hidden_ones_are_not(tmp_path: Path) -> None:
+    log_with(tmp_path, b"{}")
+    listed = {"a.parquet", "day=1/a.parquet", "_day=1/a.parquet", "day=1/hour=2/a.parquet", "x/a.parquet"}
+    hidden = {"_change_data/a.parquet", ".x/a.parquet", "day=1/_a.parquet", "day=1/.a.parquet", "day=1/a.crc"}
+    for each in listed | hidden:
+        (tmp_path / each).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / each).write_bytes(b"x")
+    assert {each.path for each in Stores(StoreOptions()).each_data_file(str(tmp_path))} == listed
