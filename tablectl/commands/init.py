@@ -175,7 +175,9 @@ def _with_folder(options: InitOptions) -> InitOptions:
     first = options.target
     if first.lower().startswith("delta.") or any(char in first for char in "`*?[") or "://" in first:
         return options_of(InitOptions, {**options.given, "target": ".", "tables": (first, *options.tables)})
-    if any(Path(first).glob("_delta_log")) or any(Path(first).glob("*/_delta_log")):
+    # The current folder, or a checkout, may well hold a sample of a lake further down. Another folder that does is one.
+    known = Path(first).absolute() == Path.cwd() or Path(first, ".git").exists()
+    if any(any(Path(first).glob("*/" * depth + "_delta_log")) for depth in range(2 if known else 5)):
         asked = " ".join(map(shlex.quote, (str(Path(first).absolute()), *options.tables)))
         raise UsageError(
             f"{first} holds Delta tables, and the first folder is that of the new repository",

@@ -11,7 +11,7 @@ from types import MappingProxyType
 
 from tablectl.delta import keys
 from tablectl.delta.dialects import DATABRICKS, DIALECTS, EVERY_DIALECT, OPEN_SOURCE
-from tablectl.delta.names import ColumnPath, fold_column, join_parts, split_parts
+from tablectl.delta.names import ColumnPath, NameSyntaxError, fold_column, join_parts, split_parts
 from tablectl.delta.protocol import SUPPORT, find_feature, supported_by
 from tablectl.support.frozen import frozen
 
@@ -371,6 +371,8 @@ def why_unreadable(key: str, text: str) -> str:
     try:
         if values:
             values.parse(text)
+    except NameSyntaxError as error:
+        return f"needs a list of columns, and {error}"
     except ValueError as error:
         return str(error)
     return ""

@@ -197,7 +197,7 @@ def text_that_breaks_statements(table: LintedState) -> Found:
         committed, refused = _FAILS[key]
         retried = ", so a job that retries writes its rows twice" if "INSERT" in committed else ""
         after = f"{', '.join(committed)} commit and then fail{retried}; " if committed else ""
-        before = f"{', '.join(refused)} fail; " if refused else ""
+        before = f"{', '.join(refused)} {'fail' if len(refused) > 1 else 'fails'}; " if refused else ""
         text = f"Delta Spark cannot read {key}, {cut(stored)!r}: it {why}; {after}{before}{_how_to_mend(key)}"
         yield text, declaration_of(key)
 

@@ -213,6 +213,16 @@ def test_the_name_of_a_table_is_not_taken_for_the_folder(repo: Repository, cli: 
     assert sorted(each.name for each in repo.lake.iterdir()) == ["items", "orders"]
 
 
+def test_a_lake_whose_tables_lie_deeper_is_not_taken_for_the_folder(repo: Repository, cli: Cli) -> None:
+    repo.table("prod/emea/sales/orders")
+    ran = cli("init", repo.lake)
+    assert (ran.code, f"{repo.lake} holds Delta tables" in " ".join(ran.err.split())) == (64, True)
+    assert [each.name for each in repo.lake.iterdir()] == ["prod"]
+    Path("checkout/.git").mkdir(parents=True)
+    Path("checkout/samples").symlink_to(repo.lake)
+    assert cli("init", "checkout").code == 0, "a checkout may hold a sample"
+
+
 @pytest.mark.parametrize(
     ("remote", "source"),
     [

@@ -179,8 +179,17 @@ def test_rules_are_documented_in_the_order_of_their_codes() -> None:
             {},
             "L034",
             (
-                "Delta Spark cannot read delta.enableDeletionVectors, 'yes': it needs true or false; ALTER TABLE fail; "
+                "Delta Spark cannot read delta.enableDeletionVectors, 'yes': it needs true or false; ALTER TABLE fails; "
                 "run ALTER TABLE … UNSET TBLPROPERTIES ('delta.enableDeletionVectors')"
+            ),
+        ),
+        (
+            {"properties": {"delta.dataSkippingStatsColumns": "`id, c"}},
+            {},
+            "L034",
+            (
+                "Delta Spark cannot read delta.dataSkippingStatsColumns, '`id, c': it needs a list of columns, and a "
+                "backtick in '`id, c' is never closed; SELECT, INSERT, DELETE fail; declare `data_skipping: default`"
             ),
         ),
         (
