@@ -407,9 +407,9 @@ def vacuum_waits_for_writes(table: LintedState) -> Found:
     name="ColumnsDifferInCaseAlone",
     severity="error",
     title="Columns whose names differ in letter case alone",
-    breaks="Spark fails every read, write and ALTER of the table: it takes the names for one, unless "
-    "`spark.sql.caseSensitive` is on. Nothing that a policy declares can be applied.",
-    why="Other engines, such as delta-rs, write such a schema. Delta Spark refuses it.",
+    breaks="Delta Spark fails every SELECT, INSERT and ALTER of the table, also where `spark.sql.caseSensitive` is on: "
+    "it takes the names for one. Nothing that a policy declares can be applied.",
+    why="Other engines, such as delta-rs, write such a schema. Delta Spark refuses it: measured with Delta 4.4.0.",
     fix="Write the table again with other names, with the client that made it.",
     source="https://github.com/delta-io/delta/blob/v4.4.0/spark/src/main/scala/org/apache/spark/sql/delta/schema/"
     "SchemaMergingUtils.scala",

@@ -179,8 +179,8 @@ def test_rules_are_documented_in_the_order_of_their_codes() -> None:
             {},
             "L034",
             (
-                "Delta Spark cannot read delta.enableDeletionVectors, 'yes': it needs true or false; ALTER TABLE fails; "
-                "run ALTER TABLE … UNSET TBLPROPERTIES ('delta.enableDeletionVectors')"
+                "Delta Spark cannot read delta.enableDeletionVectors, 'yes': it needs true or false; ALTER TABLE fails"
+                "; run ALTER TABLE … UNSET TBLPROPERTIES ('delta.enableDeletionVectors')"
             ),
         ),
         (
