@@ -13,7 +13,7 @@ from tablectl.attributes.predictive_optimization import why_maintained
 from tablectl.attributes.value_types import STATS_KEYS, has_statistics, names_statistics
 from tablectl.delta import keys
 from tablectl.delta.names import column_text
-from tablectl.delta.properties import DEFAULT_FILE_RETENTION, DEFAULT_LOG_RETENTION
+from tablectl.delta.properties import DEFAULT_FILE_RETENTION, DEFAULT_LOG_RETENTION, split_columns
 from tablectl.lint_rules.rule import Found, LintedState, LintRule, Mend
 
 _WEEK = 7 * 86_400_000_000
@@ -422,3 +422,59 @@ def columns_differ_in_case_alone(table: LintedState) -> Found:
         first = spelled.setdefault(tuple(part.lower() for part in path), path)
         if first[-1] != path[-1]:
             yield f"the columns {column_text(first)} and {column_text(path)} are one for Spark", ""
+
+
+@LintRule(
+    code="L041",
+    name="StatisticsOfNoColumn",
+    severity="error",
+    title="A list of statistics columns that Delta refuses",
+    breaks="The plan is refused: Delta checks the stored list with each change of metadata, so every SET, UNSET and "
+    "ALTER COLUMN fails with `DELTA_COLUMN_NOT_FOUND_IN_SCHEMA`, or for a partition column with "
+    "`DELTA_COLUMN_DATA_SKIPPING_NOT_SUPPORTED_PARTITIONED_COLUMN`. Reads and appends go on.",
+    why="Other clients, such as delta-rs, store any text.",
+    fix="Declare `data_skipping` with columns of the table, or `data_skipping: default`.",
+    source="https://github.com/delta-io/delta/blob/v4.4.0/spark/src/main/scala/org/apache/spark/sql/delta/stats/"
+    "StatisticsCollection.scala",
+    seen=("plan", "lint"),
+    harm="writers at risk",
+    properties=(keys.STATISTICS_COLUMNS,),
+)
+def statistics_of_no_column(table: LintedState) -> Found:
+    stored = table.value(keys.STATISTICS_COLUMNS)
+    if table.live is None or stored is None or stored != table.live.property(keys.STATISTICS_COLUMNS):
+        return  # ``data_skipping`` refuses bad columns of its own
+    try:
+        named = split_columns(stored)
+    except ValueError:
+        return
+    partitions = {name.casefold() for name in table.live.partition_columns}
+    for path in named:
+        if table.live.schema.find(path) is None:
+            yield f"{keys.STATISTICS_COLUMNS} names {column_text(path)}, which the table does not have", ""
+        elif len(path) == 1 and path[0].casefold() in partitions:
+            yield f"{keys.STATISTICS_COLUMNS} names the partition column {column_text(path)}", ""
+
+
+@LintRule(
+    code="L042",
+    name="IcebergCompatWithoutMapping",
+    severity="error",
+    title="Iceberg compatibility without column mapping",
+    breaks="The plan is refused: Delta Spark fails every commit to the table, those of writers too, with "
+    "`DELTA_ICEBERG_COMPAT_VIOLATION.WRONG_REQUIRED_TABLE_PROPERTY`.",
+    why="Other clients, such as delta-rs, store the property alone, without what it requires.",
+    fix="Declare `uniform: none`, which unsets it, or `column_mapping: name` too.",
+    source="https://github.com/delta-io/delta/blob/v4.4.0/spark/src/main/scala/org/apache/spark/sql/delta/"
+    "IcebergCompat.scala",
+    seen=("plan", "lint"),
+    harm="clients locked out",
+    properties=keys.ICEBERG_COMPATS,
+)
+def iceberg_compat_without_mapping(table: LintedState) -> Found:
+    if table.live is None or (table.value(keys.COLUMN_MAPPING) or "none").lower() != "none":
+        return
+    for key in keys.ICEBERG_COMPATS:
+        stored = (table.live.property(key) or "").lower() == "true"
+        if stored and (table.value(key) or "").lower() == "true":
+            yield f"{key} is true, and the columns are not mapped", ""

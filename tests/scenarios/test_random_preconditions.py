@@ -1,6 +1,6 @@
 """No plan that was not refused fails on a table that did not change: random pairs of table and policy, on real Delta.
 
-``python -m tests.scenarios.preconditions`` compares as many as it is told to.
+``python -m tests.scenarios.preconditions`` compares more.
 """
 
 from __future__ import annotations

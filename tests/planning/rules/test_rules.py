@@ -311,7 +311,16 @@ def _plain(live: Live) -> dict[str, Any]:
     [
         ({"partition_columns": ("day",)}, {"clustering": "none"}),
         ({"properties": {_VECTORS: "true", _MANIFEST: "false"}}, {}),
-        ({"properties": {_VECTORS: "true", "delta.enableIcebergCompatV3": "true"}}, {}),
+        (
+            {
+                "properties": {
+                    _VECTORS: "true",
+                    "delta.enableIcebergCompatV3": "true",
+                    "delta.columnMapping.mode": "name",
+                }
+            },
+            {},
+        ),
         # What the plan itself clusters by is refused where it has no statistics, and told once.
         ({}, {"clustering": ("id",), "properties": {_STATS: "day"}}),
         ({"clustering": (("id",),)}, {"properties": {_STATS: "ID"}}),
@@ -491,3 +500,27 @@ def test_columns_that_differ_in_letter_case_alone_refuse_the_table_and_are_named
         assert found(table, {"isolation": "Serializable"}, "plan")["L040"] == said
     same_leaf = (replace(inner, fields=inner.fields[:1]), replace(inner, name="t", fields=inner.fields[1:]))
     assert "L040" not in found(replace(live(), schema=Schema(same_leaf)))
+
+
+def test_a_stored_list_of_statistics_that_delta_refuses_refuses_every_other_change(live: Live) -> None:
+    for properties, partitions, said in (
+        ({"delta.dataSkippingStatsColumns": "id,gone"}, (), "names gone, which the table does not have"),
+        ({"delta.dataSkippingStatsColumns": "ID"}, ("id",), "names the partition column ID"),
+    ):
+        table = replace(
+            live(), properties=properties, partition_columns=partitions, schema=Schema((Field("id", "long"),))
+        )
+        assert said in found(table, {"isolation": "Serializable"}, "plan")["L041"]
+        assert "L041" not in found(table, {"data_skipping": "default"}, "plan")
+        assert "L041" not in found(
+            replace(table, partition_columns=(), schema=Schema((Field("id", "long"), Field("Gone", "long"))))
+        )
+
+
+def test_iceberg_compatibility_without_mapping_refuses_all_but_what_mends_it(live: Live) -> None:
+    table = replace(live(), properties={"delta.enableIcebergCompatV2": "true"})
+    assert "the columns are not mapped" in found(table, {"isolation": "Serializable"}, "plan")["L042"]
+    assert "the columns are not mapped" in found(table, {"uniform": "iceberg_v2"}, "plan")["L042"]
+    for mends in ({"uniform": "none"}, {"column_mapping": "name"}):
+        assert "L042" not in found(table, mends, "plan")
+    assert "L042" not in found(live(), {"uniform": "iceberg_v2"}, "plan")
