@@ -146,7 +146,9 @@ def _counted(checked: _Checked) -> str:
     specs, found = checked.specs, [each for table in checked.linted for each in table.findings]
     also = f" and {plural(len(specs.patterns), 'pattern')}" if specs.patterns else ""
     counts = f" {counted(found)}." if found else ""
-    return f"{plural(len(specs.tables), 'table')}{also}: every policy is valid.{counts}"
+    wrong = any(each.severity == "error" for each in found)
+    verdict = "every policy can be read, and a plan refuses those with errors." if wrong else "every policy is valid."
+    return f"{plural(len(specs.tables), 'table')}{also}: {verdict}{counts}"
 
 
 def _findings_sarif(checked: Mapping[str, _Checked], linted: Linted) -> str:
