@@ -132,8 +132,11 @@ def collect_status(
         left = _not_asked(managed, others, more)
         rows = [each for each in rows if each.table not in left]
         failures, unmatched = [*more.failures], more.unmatched
+    places = {spec.name.text: _place(spec) for spec in specs.tables}
     rows += [
-        _unreadable(each.name, each.message, "") for each in failures if each.name in named or "*" not in each.name
+        _unreadable(each.name, each.message, places.get(each.name, ""))
+        for each in failures
+        if each.name in named or "*" not in each.name
     ]
     return LakeStatus(
         tuple(sorted(rows, key=lambda row: (STATES.index(row.state), natural_key(row.table)))),

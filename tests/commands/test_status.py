@@ -164,3 +164,14 @@ def test_the_first_commit_is_read_beyond_the_look_back(cli: Cli, repo: Repositor
         append(path, f"WRITE {number}", [])
     found = rows(cli("status", repo.name("long"), "--format", "json").out)
     assert found["long"]["created_at"] == 1_700_000_000_000
+
+
+def test_a_table_that_cannot_be_located_has_its_policy_all_the_same(cli: Cli, repo: Repository) -> None:
+    repo.table("orders")
+    (repo.lake / "alias").symlink_to(repo.lake / "orders")
+    repo.policies(dict.fromkeys(("orders", "alias"), "{}"))
+    result = cli("status")
+    assert result.code == 1
+    assert "Status: 2 of 2 tables have a policy; 1 not readable" in result.flat
+    found = rows(cli("status", "--format", "json").out)["alias"]
+    assert (found["state"], found["policy"]) == ("not readable", "policies/lake.yaml:4")
