@@ -84,7 +84,7 @@ def read_conf(text: str, file: str) -> Mapping[str, str]:
             hint = "`tablectl defaults spark-submit` compares options, `tablectl defaults python` a job in Python"
             raise InputError((Problem(file, number, 1, what, hint),))
         if match[1].startswith(SESSION):
-            found[_property(_from_java(match[1]))] = _from_java(match[2])
+            found[_property(_from_java(match[1]))] = _from_java(match[2]).strip()  # as Spark does
     return found
 
 
@@ -92,11 +92,11 @@ def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
     """The lines of Java's properties, without comments. A backslash at the end continues a line."""
     before, first = "", 0
     for number, line in enumerate(_LINE_END.split(text), 1):
-        stripped = line.strip()
+        stripped = line.lstrip(" \t\f")
         if not before and (not stripped or stripped[0] in "#!"):
             continue
         first = first if before else number
-        if len(stripped) - len(stripped.rstrip("\\")) & 1:
+        if (len(stripped) - len(stripped.rstrip("\\"))) & 1:
             before += stripped[:-1]
             continue
         yield first, before + stripped

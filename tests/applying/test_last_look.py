@@ -143,7 +143,7 @@ def test_a_table_that_was_as_declared_before_the_run_is_looked_at_too() -> None:
 
 
 @pytest.mark.parametrize("versions", range(4))
-def test_a_table_that_somebody_else_changed_first_and_that_was_made_again_is_not_as_declared(versions: int) -> None:
+def test_a_table_that_another_client_changed_first_and_that_was_made_again_is_not_as_declared(versions: int) -> None:
     run = Run(parallel=1).tables("ab")
     plan = run.plan()
     run.lake.tables[A].set_property(KEY, "Serializable", "eve")

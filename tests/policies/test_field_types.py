@@ -88,7 +88,7 @@ def test_everything_wrong_is_said_and_the_rest_is_read() -> None:
         ({"size": "9" * 50}, "`inner.size` needs at most 9"),
         ({"size": "-" + "9" * 50}, "`inner.size` needs at least 1"),
         ({"size": "1.0"}, '`inner.size` needs a whole number, not "1.0"'),
-        ({"size": "１"}, '`inner.size` needs a whole number, not "１"'),
+        ({"size": "１"}, "`inner.size` needs a whole number, not '\\uff11'"),
         ({"size": {}}, "`inner.size` takes a whole number, not a map"),
         ({"level": "mid"}, '"mid" is not a value of `inner.level`'),
         ({"level": None}, "`inner.level` takes one of low, high, not nothing"),
