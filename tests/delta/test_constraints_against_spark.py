@@ -8,7 +8,7 @@ import random
 from typing import Any
 
 import pytest
-from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
 from tablectl.delta.expressions import equal, sent_text, why_not_stored, why_refused

@@ -109,9 +109,10 @@ class Stage(Scene):
         return self.planned
 
     def _apply(self, plan: Plan) -> bool:
+        done = False
         with self._until_killed():
-            return super()._apply(plan)
-        return False
+            done = super()._apply(plan)
+        return done
 
     def keep_up_once(self, plan: Plan) -> None:
         with self._until_killed():
