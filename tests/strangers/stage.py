@@ -112,7 +112,7 @@ class Stage(Scene):
         done = False
         with self._until_killed():
             done = super()._apply(plan)
-        return done
+        return done  # noqa: RET504  # a kill leaves it as it was
 
     def keep_up_once(self, plan: Plan) -> None:
         with self._until_killed():
