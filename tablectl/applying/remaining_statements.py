@@ -31,6 +31,7 @@ def read_planned(window: RunContext, plan: TablePlan, version: int | None = None
         marks=options.optimize if needs.clustering else None,
         writers=partial(_writers_matter, plan, window.engine.dialect),
         entry=needs.entry,
+        row_counts=needs.row_counts,
     )
     return window.reader.read(plan.table, plan.location, depth, version=version)
 

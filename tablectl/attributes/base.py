@@ -103,6 +103,8 @@ class Needs:
     """The features whose history must age before it can be deleted."""
     entry: bool = False
     """What the table's catalog says about it besides its state."""
+    row_counts: bool = False
+    """Whether each file's statistics have its number of rows."""
 
     def __or__(self, other: Needs) -> Needs:
         """Everything that either of two declarations depends on."""
@@ -373,6 +375,21 @@ def against_left_names(live: LiveTable, otherwise: str) -> Iterator[Reason]:
             fix=f"copy the table (CREATE TABLE … AS SELECT), or {otherwise}",
             condition="DELTA_ENABLING_COLUMN_MAPPING_DISALLOWED_WHEN_COLUMN_MAPPING_METADATA_ALREADY_EXISTS",
         )
+
+
+def against_uncounted(live: LiveTable, instead: str) -> Reason | None:
+    """Why no file can get row ids, if so: Delta derives them from the number of rows in each file's statistics
+    (``RowId.assignFreshRowIds`` in ``RowId.scala`` of Delta 4.4.0), and fails after it has upgraded the protocol.
+    """
+    if not live.uncounted or live.protocol.has("rowTracking"):
+        return None
+    files = f"{live.uncounted:,} files have" if live.uncounted > 1 else "a file has"
+    return Reason(
+        reason=f"{files} no number of rows in the log, from which Delta derives the ids of rows: it would upgrade the "
+        "protocol, and then fail",
+        fix=f"write such files again with Spark first, for example with UPDATE or OPTIMIZE, or {instead}",
+        condition="DELTA_ROW_ID_ASSIGNMENT_WITHOUT_STATS",
+    )
 
 
 def against_drop(name: str, live: LiveTable, target: ChangeTarget) -> Iterator[Reason]:

@@ -20,6 +20,7 @@ from tablectl.attributes.base import (
     PlannedOperation,
     WordAttribute,
     against_drop,
+    against_uncounted,
     drop_step,
     is_true,
     put_back,
@@ -76,6 +77,8 @@ class RowTracking(WordAttribute):
         """Iceberg compatibility V3 requires row tracking. Delta drops no feature that another one needs."""
         if change.after == "dropped" and (reason := next(against_drop(_FEATURE, live, target), None)):
             return reason
+        if change.after == "enabled":
+            return against_uncounted(live, "leave `row_tracking` out")
         if change.after == "disabled" and is_true(target.property(live, keys.iceberg_compat(3))):
             return Reason(
                 reason="the table is kept compatible with Iceberg V3, which needs row tracking; "
@@ -119,7 +122,7 @@ class RowTracking(WordAttribute):
 
     def needs(self, key: str, value: Value, options: TableOptions, live: LiveTable | None) -> Needs:
         """Enabling and dropping commit every file again."""
-        return Needs(size=True) if value in {"enabled", "dropped"} else NO_NEEDS
+        return Needs(size=True, row_counts=value == "enabled") if value in {"enabled", "dropped"} else NO_NEEDS
 
 
 _SUSPENSION = "new files get row ids again"

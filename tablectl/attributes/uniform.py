@@ -17,6 +17,7 @@ from tablectl.attributes.base import (
     PlannedOperation,
     WordAttribute,
     against_left_names,
+    against_uncounted,
     is_true,
     policy_line,
 )
@@ -153,7 +154,8 @@ class Uniform(WordAttribute):
 
     def needs(self, key: str, value: Value, options: TableOptions, live: LiveTable | None) -> Needs:
         """V1 rewrites no file and needs a table without vectors; V2 rewrites all files, and V3 commits them again."""
-        return Needs(vectors=value == "iceberg_v1", size=value in {"iceberg_v2", "iceberg_v3"})
+        rewrites = value in {"iceberg_v2", "iceberg_v3"}
+        return Needs(vectors=value == "iceberg_v1", size=rewrites, row_counts=value == "iceberg_v3")
 
 
 def _to_v3(change: Change, basis: Basis) -> PlannedOperation:
@@ -304,6 +306,8 @@ def _against_v3(change: Change, live: LiveTable, target: ChangeTarget) -> Iterat
             fix=f"drop the default yourself first: ALTER TABLE … ALTER COLUMN {column} DROP DEFAULT",
             condition=f"{_VIOLATION}.UNSUPPORTED_DATA_TYPE",
         )
+    if reason := against_uncounted(live, "leave `uniform` out"):
+        yield reason
     if is_true(live.property(keys.ROW_TRACKING_SUSPENDED)):
         yield Reason(
             reason="row tracking is suspended, as a drop of it that broke off leaves it, and V3 turns it on",

@@ -159,6 +159,32 @@ def measure_layout(
     )
 
 
+def files_without_row_counts(log: TableLog, segment: Segment, most: int) -> int | None:
+    """How many files of a version have no number of rows in their statistics; ``None`` with more than ``most`` files.
+
+    A checkpoint may hold statistics as columns alone (``delta.checkpoint.writeStatsAsJson``). So its files count only
+    if at least one of them has statistics as JSON.
+    """
+    seen: set[tuple[str, str]] = set()
+    files = without = 0
+    for version in range(segment.version, segment.base, -1):
+        commit = read_commit(log, commit_name(version), version, with_files=True, statistics=True)
+        for file in _added(commit, seen):
+            files, without = files + 1, without + (not _has_row_count(file))
+    older = [_has_row_count(file) for file in islice(_checkpoint_files(log, segment, seen, STATISTICS), most + 1)]
+    if files + len(older) > most:
+        return None
+    return without + (older.count(False) if any(older) else 0)
+
+
+def _has_row_count(file: FileAction) -> bool:
+    try:
+        known = read_json(file.statistics) if file.statistics else None
+    except ValueError:
+        return False
+    return isinstance(known, dict) and isinstance(known.get("numRecords"), int)
+
+
 def live_files(log: TableLog, segment: Segment, *, statistics: bool = False) -> Iterator[FileAction]:
     """Each file of the version once, by its newest action, with its partition or with its statistics."""
     seen: set[tuple[str, str]] = set()

@@ -11,7 +11,13 @@ from typing import TypeVar
 
 from tablectl.delta.names import TableName
 from tablectl.log.catalog_managed import CatalogLog, differences, managed_live_table, open_log
-from tablectl.log.file_facts import find_clustering_state, measure_layout, read_upkeep_facts, replay
+from tablectl.log.file_facts import (
+    files_without_row_counts,
+    find_clustering_state,
+    measure_layout,
+    read_upkeep_facts,
+    replay,
+)
 from tablectl.log.history import History
 from tablectl.log.listing import LogFiles, Segment, commit_name, parse_listing, segment
 from tablectl.log.open_version import commits_between, read_twice, with_version
@@ -461,22 +467,30 @@ def _deepened(table: LiveTable, depth: Depth, history: History, cache: TableCach
     if table.unknown and depth.partly:
         return replace(table, history=tuple(each.commit for each in history.recent(depth.look_back)))
     _check_known(table)
-    if depth.counts and None in {table.files, table.bytes, table.vectors}:
-        total = replay(history.log, history.segment)
-        table = replace(table, files=total.files, bytes=total.bytes, vectors=total.vectors)
-    if depth.layout and table.partition_columns and (table.files or 0) <= MOST_FILES:
-        layout = measure_layout(history.log, history.segment, table.partition_columns, table.schema, MOST_FILES)
-        table = replace(table, layout=layout)
-    if depth.marks is not None:
-        table = replace(table, marks=find_clustering_state(history), optimize=depth.marks)
-    if depth.truncation:
-        table = replace(table, truncation=find_truncation(table, history, depth.truncation))
-    if depth.upkeep is not None:
-        table = replace(table, upkeep=read_upkeep_facts(table, history, depth.upkeep))
+    table = _with_file_facts(table, depth, history)
     if depth.look_back:
         table = replace(table, history=tuple(each.commit for each in history.recent(depth.look_back)))
     if depth.writers and depth.writers(table):
         return replace(table, writes=read_write_history(table, history, cache))
     if depth.losses and depth.losses(table):
         return replace(table, past=read_write_history(table, history, cache))
+    return table
+
+
+def _with_file_facts(table: LiveTable, depth: Depth, history: History) -> LiveTable:
+    """The table with what is read of all its files."""
+    if depth.counts and None in {table.files, table.bytes, table.vectors}:
+        total = replay(history.log, history.segment)
+        table = replace(table, files=total.files, bytes=total.bytes, vectors=total.vectors)
+    if depth.layout and table.partition_columns and (table.files or 0) <= MOST_FILES:
+        layout = measure_layout(history.log, history.segment, table.partition_columns, table.schema, MOST_FILES)
+        table = replace(table, layout=layout)
+    if depth.row_counts:
+        table = replace(table, uncounted=files_without_row_counts(history.log, history.segment, MOST_FILES))
+    if depth.marks is not None:
+        table = replace(table, marks=find_clustering_state(history), optimize=depth.marks)
+    if depth.truncation:
+        table = replace(table, truncation=find_truncation(table, history, depth.truncation))
+    if depth.upkeep is not None:
+        table = replace(table, upkeep=read_upkeep_facts(table, history, depth.upkeep))
     return table

@@ -48,6 +48,8 @@ class Depth:
     """
     layout: bool = False
     """Whether to measure the layout of a partitioned table, at the same cost, up to ``log.reader.MOST_FILES`` files."""
+    row_counts: bool = False
+    """Whether to find the files whose statistics have no number of rows, at the same cost, in as many files at most."""
     truncation: frozenset[str] = frozenset()
     """The features for which to determine when history can be deleted. The cost grows with the commits of a day."""
     marks: Optimize | None = None
@@ -136,6 +138,8 @@ class LiveTable:
     """The same commits, read only for the expected loss of statements whose phase does not depend on them."""
     layout: PartitionLayout | None = None
     """Read on request, for partitioned tables only."""
+    uncounted: int | None = None
+    """How many files have no number of rows in their statistics; ``None`` if that is unknown. Read on request."""
     unknown: tuple[str, ...] = ()
     """The reader features that tablectl does not know. They may change the meaning of everything but the protocol, the
     properties and the schema, so the rest is unknown then.

@@ -48,7 +48,8 @@ def depth_for(spec: TableSpec, look_back: int) -> Callable[[LiveTable], Depth]:
         marks = options.optimize if declared.clustering else None
         deeper = counts or bool(truncation) or marks is not None or bool(changes)
         looked = look_back if look_back and deeper else 0
-        return Depth(looked, counts or sized, truncation=truncation, marks=marks, partly=True)
+        rows = changed.row_counts and not live.protocol.has("rowTracking")  # with it, files have ids
+        return Depth(looked, counts or sized, row_counts=rows, truncation=truncation, marks=marks, partly=True)
 
     return depth
 

@@ -78,3 +78,40 @@ def test_it_is_not_looked_for_without_partitions_or_beyond_the_bound(
     assert measured(many).layout is not None
     monkeypatch.setattr(reader, "MOST_FILES", 4)
     assert measured(many).layout is None
+
+
+@pytest.mark.parametrize(
+    ("with_rows", "without", "said"),
+    [(2, 0, 0), (1, 2, 2), (0, 3, 3)],
+)
+def test_files_without_a_number_of_rows_are_counted(tmp_path: Path, with_rows: int, without: int, said: int) -> None:
+    """Delta derives row ids from the number of rows. Other writers may leave statistics out, or a part of them."""
+    log = tmp_path / "_delta_log"
+    log.mkdir()
+    field = {"name": "a", "type": "long", "nullable": True, "metadata": {}}
+    metadata = {
+        "id": "1",
+        "format": {"provider": "parquet", "options": {}},
+        "schemaString": json.dumps({"type": "struct", "fields": [field]}),
+        "partitionColumns": [],
+        "configuration": {},
+    }
+    texts = ['{"numRecords": 3}'] * with_rows + [None, '{"minValues": {}}', "{"][:without]
+    file = {"size": 7, "partitionValues": {}, "modificationTime": 0, "dataChange": True}
+    added = [{"add": {**file, "path": f"f{number}", "stats": text}} for number, text in enumerate(texts)]
+    actions = [{"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}}, {"metaData": metadata}, *added]
+    (log / f"{0:020d}.json").write_text("\n".join(map(json.dumps, actions)))
+    request = ReadRequest(TableName("", (str(tmp_path),)), str(tmp_path), lambda _table: Depth(row_counts=True))
+    (found,) = read_many([request])
+    assert isinstance(found, LiveTable), found
+    assert found.uncounted == said
+
+
+def test_statistics_that_a_checkpoint_has_as_columns_alone_are_not_missed(tmp_path: Path) -> None:
+    properties = {"delta.checkpoint.writeStatsAsJson": "false", "delta.checkpoint.writeStatsAsStruct": "true"}
+    deltalake.write_deltalake(tmp_path, pa.table({"a": [1]}), configuration=properties)
+    deltalake.DeltaTable(tmp_path).create_checkpoint()
+    request = ReadRequest(TableName("", (str(tmp_path),)), str(tmp_path), lambda _table: Depth(row_counts=True))
+    (found,) = read_many([request])
+    assert isinstance(found, LiveTable), found
+    assert found.uncounted == 0

@@ -592,7 +592,7 @@ class Lab:
             if statement.due is not None:
                 return "waits", ""
             if failed := self.sent(statement, planned.name, table):
-                if NO_ROW_COUNTS in failed:  # only the statistics of each file tell (docs/reference/delta.md, 1.18)
+                if NO_ROW_COUNTS in failed and planned.basis.protocol.protocol().has("rowTracking"):  # delta-1.18
                     return "not known to the plan", failed
                 commits = len(list((table / "_delta_log").glob("*.json"))) - before
                 return "PLANNED BUT REFUSED", f"{statement.sql} → {failed} (after {commits} commits) :: {pair.text()}"
