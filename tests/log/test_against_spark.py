@@ -467,6 +467,8 @@ def check_damage(lake: Lake, name: str) -> None:
         for cut in {0, 1, len(content) // 3, len(content) // 2, len(content) - 4} - {len(content)}:
             if content[max(cut - 1, 0) : cut + 1].count(b"\n") and file.suffix == ".json":
                 continue
+            if not cut and file.suffix == ".json":
+                continue  # Delta reads an empty commit, as one without actions (test_damage_against_spark.py)
             file.write_bytes(content[: max(cut, 0)])
             try:
                 assert reading(read(str(log.parent), counts=True)) == right, file
