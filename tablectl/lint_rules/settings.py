@@ -432,7 +432,7 @@ def columns_differ_in_case_alone(table: LintedState) -> Found:
     breaks="The plan is refused: Delta checks the stored list with each change of metadata, so every SET, UNSET and "
     "ALTER COLUMN fails with `DELTA_COLUMN_NOT_FOUND_IN_SCHEMA`, or for a partition column with "
     "`DELTA_COLUMN_DATA_SKIPPING_NOT_SUPPORTED_PARTITIONED_COLUMN`. Reads and appends go on.",
-    why="Other clients, such as delta-rs, store any text.",
+    why="Other clients, such as delta-rs, store any text as `delta.dataSkippingStatsColumns`.",
     fix="Declare `data_skipping` with columns of the table, or `data_skipping: default`.",
     source="https://github.com/delta-io/delta/blob/v4.4.0/spark/src/main/scala/org/apache/spark/sql/delta/stats/"
     "StatisticsCollection.scala",
@@ -463,7 +463,8 @@ def statistics_of_no_column(table: LintedState) -> Found:
     title="Iceberg compatibility without column mapping",
     breaks="The plan is refused: Delta Spark fails every commit to the table, those of writers too, with "
     "`DELTA_ICEBERG_COMPAT_VIOLATION.WRONG_REQUIRED_TABLE_PROPERTY`.",
-    why="Other clients, such as delta-rs, store the property alone, without what it requires.",
+    why="Other clients, such as delta-rs, store `delta.enableIcebergCompatV1`, `delta.enableIcebergCompatV2` or "
+    "`delta.enableIcebergCompatV3` alone, without what it requires.",
     fix="Declare `uniform: none`, which unsets it, or `column_mapping: name` too.",
     source="https://github.com/delta-io/delta/blob/v4.4.0/spark/src/main/scala/org/apache/spark/sql/delta/"
     "IcebergCompat.scala",

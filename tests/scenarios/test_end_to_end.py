@@ -11,7 +11,6 @@ from unittest.mock import ANY
 
 import pytest
 
-from tablectl.engine.interface import MaySend, always
 from tablectl.engine.spark import SparkEngine
 
 pytestmark = pytest.mark.spark
@@ -165,10 +164,10 @@ def test_a_statement_that_delta_refuses_is_reported_with_its_class_and_the_other
 """)
     execute = SparkEngine.execute
 
-    def with_a_value_that_delta_refuses(self: SparkEngine, sql: str, tag: str = "", may_send: MaySend = always) -> None:
+    def with_a_value_that_delta_refuses(self: SparkEngine, sql: str, *rest: Any, **more: Any) -> None:
         # Whatever Delta is known to refuse, the plan refuses: only a newer Delta refuses more.
         wrong = sql.replace("'owner.team' = 'a'", "'delta.appendOnly' = 'maybe'") if str(bad) in sql else sql
-        execute(self, wrong, tag, may_send)
+        execute(self, wrong, *rest, **more)
 
     monkeypatch.setattr(SparkEngine, "execute", with_a_value_that_delta_refuses)
     applied = cli("apply", "--yes", "--format", "json")

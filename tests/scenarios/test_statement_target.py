@@ -12,7 +12,6 @@ import tablectl
 from tablectl.applying.events import RunEvent
 from tablectl.commands.run_plan import Control
 from tablectl.engine import spark as engine_module
-from tablectl.engine.interface import MaySend, always
 from tablectl.engine.spark import SparkEngine
 from tablectl.model.errors import EngineError
 from tablectl.model.run_report import RunOutcome, RunReport
@@ -132,9 +131,9 @@ def test_someone_elses_change_of_the_key_at_the_last_moment_is_reported(lake: La
 def test_a_lost_answer_is_found_in_the_log(lake: Lake, monkeypatch: pytest.MonkeyPatch, landed: bool) -> None:
     execute = SparkEngine.execute
 
-    def loses(self: SparkEngine, sql: str, tag: str = "", may_send: MaySend = always) -> None:
+    def loses(self: SparkEngine, sql: str, *rest: Any, **more: Any) -> None:
         if landed:
-            execute(self, sql, tag, may_send)
+            execute(self, sql, *rest, **more)
         raise EngineError("the connection was reset", unanswered=True)
 
     monkeypatch.setattr(engine_module.SparkEngine, "execute", loses)
