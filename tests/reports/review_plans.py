@@ -25,6 +25,9 @@ class ReviewCase:
     reason: str
 
 
+_FILE = {"partitionValues": {}, "modificationTime": 0, "dataChange": True, "stats": '{"numRecords": 1}'}
+
+
 def _table(
     root: Path,
     name: str,
@@ -38,10 +41,7 @@ def _table(
     path = create(root / name, partitions=partitions, features=features, client=client)
     for batch in range(2):
         names = (f"batch-{batch}-{number}.parquet" for number in range(files // 2))
-        added = [
-            {"add": {"path": each, "partitionValues": {}, "size": size, "modificationTime": 0, "dataChange": True}}
-            for each in names
-        ]
+        added = [{"add": {**_FILE, "path": each, "size": size}} for each in names]
         append(path, "WRITE", added, client=client, parameters={"mode": "Append"})
     return path
 
