@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.commands.conftest import Cli, FakeSpark, Repository
-from tests.commands.log_lake import Logged, append, set_property
+from tests.commands.log_lake import Logged, append, count_rows, set_property
 
 BEFORE = "{isolation: default, properties: {owner.team: web, note: null}, clustering: none}"
 AFTER = "{isolation: Serializable, properties: {owner.team: payments, note: new}, clustering: [kind]}"
@@ -81,21 +81,11 @@ def test_an_undo_that_is_applied_restores_every_value(repo: Repository, orders: 
     assert again.code == 0
 
 
-def _count_rows(table: Path) -> None:
-    """Delta derives the ids of rows from the number of rows in each file's statistics."""
-    for commit in (table / "_delta_log").glob("*.json"):
-        actions = [json.loads(line) for line in commit.read_text(encoding="utf-8").splitlines()]
-        for each in actions:
-            if "add" in each:
-                each["add"]["stats"] = '{"numRecords": 1}'
-        commit.write_text("".join(f"{json.dumps(each)}\n" for each in actions), encoding="utf-8")
-
-
 def test_a_feature_that_a_run_added_is_dropped_again_where_delta_can(
     repo: Repository, cli: Cli, fake_spark: FakeSpark
 ) -> None:
     table = repo.table("orders")
-    _count_rows(table)
+    count_rows(table)
     repo.policies({"orders": "{features: {v2Checkpoint: supported, timestampNtz: supported}, row_tracking: enabled}"})
     assert cli("apply", "--yes").code == 0
     ran = cli("undo", run_of(table), "--write", "--yes")

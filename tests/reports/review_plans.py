@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.commands.log_lake import SPARK, append, create
+from tests.commands.log_lake import SPARK, append, count_rows, create
 
 _GB = 1_000_000_000
 _DELTA_RS = "delta-rs:py-1.6.6"
@@ -39,6 +39,7 @@ def _table(
     size: int = _GB,
 ) -> Path:
     path = create(root / name, partitions=partitions, features=features, client=client)
+    count_rows(path)
     for batch in range(2):
         names = (f"batch-{batch}-{number}.parquet" for number in range(files // 2))
         added = [{"add": {**_FILE, "path": each, "size": size}} for each in names]
