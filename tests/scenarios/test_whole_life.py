@@ -16,7 +16,7 @@ import pytest
 import yaml
 
 from tablectl.ci.job import CommandResult
-from tests.ci.conftest import REPOSITORY, WORKFLOW, FakeGitHub, Runner, base_commit, github
+from tests.ci.conftest import REPOSITORY, WORKFLOW, FakeGitHub, Runner, base_commit, github, land, merge
 from tests.ci.hand import Hand
 
 __all__ = ["github"]
@@ -24,7 +24,7 @@ __all__ = ["github"]
 pytestmark = pytest.mark.spark
 SOURCE = f"git+https://github.com/acme/tablectl@{'a' * 40}"
 
-HEAD, MERGED = "a" * 40, "c" * 40
+HEAD = "a" * 40
 
 
 def test_from_an_empty_folder_to_drift_and_back(  # noqa: PLR0915  # a story
@@ -85,7 +85,7 @@ def test_from_an_empty_folder_to_drift_and_back(  # noqa: PLR0915  # a story
     assert len(log(orders)) + len(log(returns)) == 3, "a plan changes nothing"
 
     # approve, merge: the job finds the plan that was reviewed and applies it.
-    github.merged(5, head=HEAD, commit=MERGED)
+    merge(runner, github, HEAD)
     runner.event(ref="refs/heads/main")
     assert job("apply") == 0, runner.log
     reviewed = json.loads((tmp_path / "kept/10/tablectl-plan-pr-5/plan.json").read_text(encoding="utf-8"))
@@ -116,13 +116,13 @@ def test_from_an_empty_folder_to_drift_and_back(  # noqa: PLR0915  # a story
     text = " ".join(cli("drift").out.split())
     assert (
         "~ orders changed by others version 4"
-        " properties.owner.team declared payments, found logistics policies/tables.yaml:8"
+        " properties.owner.team declared payments, found logistics policies/tables.yaml:9"
         " changed by unknown user (Delta Spark 4.4.0) since version 4, "
     ) in text
     assert " UTC: SET TBLPROPERTIES; before that it was payments by unknown user (Delta Spark 4.4.0)" in text
     assert (
         "~ returns changed by others version 2"
-        " isolation declared Serializable, found default policies/tables.yaml:12"
+        " isolation declared Serializable, found default policies/tables.yaml:13"
         " changed by unknown user (Delta Spark 4.4.0) since version 2, "
     ) in text
     assert " UTC: UNSET TBLPROPERTIES; before that it was Serializable by unknown user (Delta Spark 4.4.0)" in text
@@ -135,6 +135,7 @@ def test_from_an_empty_folder_to_drift_and_back(  # noqa: PLR0915  # a story
     assert "owner.team: logistics   # since the merger" in policies.read_text(encoding="utf-8")
 
     # re-apply: the returns are not, so a plan made by hand is reviewed and applied.
+    land(runner)
     runner.event(inputs={})
     event = "workflow_dispatch"
     assert job("plan") == 0
@@ -164,7 +165,6 @@ def runner_in(root: Path, cli: Callable[..., Any], github: FakeGitHub) -> Runner
         "GITHUB_STEP_SUMMARY": str(root / "summary.md"),
         "GITHUB_REPOSITORY": REPOSITORY,
         "GITHUB_API_URL": github.api,
-        "GITHUB_SHA": MERGED,
         "GITHUB_REF_NAME": "main",
         "GITHUB_REF": "refs/heads/main",
         "GITHUB_WORKFLOW_REF": f"{REPOSITORY}/{WORKFLOW}@refs/heads/main",
