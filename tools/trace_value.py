@@ -55,7 +55,7 @@ class Trace:
         if not file.is_relative_to(_PACKAGE):
             return
         name = str(file.relative_to(_PACKAGE))
-        if name.partition("/")[0] in _READERS or name == "support/frozen.py":
+        if name.partition("/")[0] in _READERS:
             return
         self.changed = self.changed or type(result).__name__ == "Change"
         spellings = (VALUE, VALUE.upper()) if self.changed else (VALUE,)

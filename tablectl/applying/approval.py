@@ -8,7 +8,7 @@ again from its live state under its lease (``Approval``).
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from threading import Lock
 
 from tablectl.applying.remaining_statements import remaining_statements
@@ -34,7 +34,6 @@ from tablectl.planning.plan_table import plan_table, writers_matter
 from tablectl.policies.declared_tables import Specs, TableSpec, digest_of_tables, expand
 from tablectl.policies.own_rules import OwnRule
 from tablectl.storage.object_stores import StoreOptions
-from tablectl.support.frozen import frozen
 
 _PLAN_AGAIN = "run `tablectl plan --out FILE` again and have the new plan reviewed"
 _MOST_TOLD = 5
@@ -150,7 +149,7 @@ def _other_names(table: TablePlan, spec: TableSpec, specs: Specs) -> Iterator[st
         yield from (each.text for each in specs.declarations.matching(TableName("", (table.location,))))
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Approval:
     """Plans each table again under its lease, from its state at that time. Call it with the table's plan."""
 

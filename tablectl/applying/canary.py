@@ -25,7 +25,6 @@ from tablectl.model.stamp import read_stamp
 from tablectl.model.stream_progress import LATE, StreamPosition, StreamWriter, usual_gap
 from tablectl.policies.config import RunSettings
 from tablectl.storage.table_log import DataFile
-from tablectl.support.frozen import frozen
 
 STOPPED_HINT = (
     "find out what failed on the tables that were changed first. The same command looks at them again and goes on if "
@@ -38,7 +37,7 @@ _NOW = 0.001
 _MOST_SHOWN = 3
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Chosen:
     """The tables that are changed first."""
 
@@ -219,7 +218,7 @@ def _stop_if(config: RunSettings) -> str:
     return " or ".join(f"{name} {limit}" for name, limit in limits.items() if limit)
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class _Threshold:
     """A threshold of ``--canary``, and what was observed of it."""
 
@@ -287,7 +286,7 @@ _LEAST_YOUNG = 60.0
 """Seconds for which a file without a commit may belong to a write that has not ended yet, however short writes are."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class UsualWriter:
     """A writer before the change."""
 
@@ -304,7 +303,7 @@ class UsualWriter:
         return now - max(last, self.last) > LATE * self.gap
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Baseline:
     """A table directly after its change."""
 

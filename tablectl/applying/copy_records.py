@@ -9,12 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from urllib.parse import unquote
 
 from tablectl.model.errors import WindowError
 from tablectl.model.safe_text import time_text
 from tablectl.storage.records import LARGEST, RecordStore
-from tablectl.support.frozen import frozen
 from tablectl.support.json_text import MOST_VALUES, read_json, write_json
 
 FOLDER = "copy/"
@@ -30,7 +30,7 @@ _OF_ADD = frozenset(
 """What Delta writes of a new file (``AddFile`` of Delta 4.4.0) before its commit: no deletion vector and no row ids."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class CopiedPart:
     """Some files of a table, and the new files that hold their rows."""
 

@@ -6,7 +6,7 @@ docs/guards.md, "How writers and applies wait".
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import ceil
 
 from tablectl.applying.waits import GO, Answer, Awaited, End, Later, Wait, wait_here
@@ -19,7 +19,6 @@ from tablectl.model.run_report import RunOutcome
 from tablectl.model.safe_text import listed
 from tablectl.storage.failures import ForeignRecordError
 from tablectl.storage.records import RecordStore
-from tablectl.support.frozen import frozen
 
 _WRITERS = Awaited("draining", "for writers")
 _SHORTEST_PAUSE = 0.05
@@ -85,7 +84,7 @@ def why_silent(guards: Sequence[GuardRecord], silent: Sequence[SilentGuard]) -> 
     )
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class _Seen:
     record: GuardRecord
     beat: int

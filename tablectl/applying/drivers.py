@@ -12,7 +12,7 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from tablectl.applying.run_context import TableJob
 from tablectl.applying.waits import GO, Answer, Awaited, End, Later, Wait
@@ -20,7 +20,6 @@ from tablectl.engine.interface import Engine
 from tablectl.leases.lease_records import PATIENCE, RunningStatement
 from tablectl.model.plan import TablePlan
 from tablectl.model.run_report import RunOutcome, TableRun
-from tablectl.support.frozen import frozen
 
 _ALTER = 50_000_000
 """The bytes that a driver rewrites, roughly, in the time that a statement takes which rewrites nothing."""
@@ -32,7 +31,7 @@ _LOOK_EVERY = 5.0
 """Seconds between two checks of a driver that does not answer."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Driver:
     """One engine of a run."""
 

@@ -6,8 +6,7 @@ import math
 import threading
 from collections import Counter
 from collections.abc import Callable, Mapping
-
-from tablectl.support.frozen import frozen
+from dataclasses import dataclass
 
 PROGRESS = "progress"
 """The step of an event that reports progress."""
@@ -23,7 +22,7 @@ _SOON = 5.0
 """Seconds before the time left is estimated."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Standing:
     """How far a run is."""
 
@@ -35,7 +34,7 @@ class Standing:
     """What is waited for and for how long at most, ``for a lease up to 75 s``, and by how many tables."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class RunEvent:
     """A step of a run on one table. Tests also use events to stop a run at a step."""
 
@@ -57,7 +56,7 @@ class RunEvent:
     """Of a progress event: about how many seconds are left, if there is something to tell it from."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Progress:
     """The progress of a run, in jobs."""
 

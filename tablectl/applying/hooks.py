@@ -13,7 +13,7 @@ import logging
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from itertools import chain
 
@@ -31,7 +31,6 @@ from tablectl.model.errors import BrokenTableError, MissingError, TablectlError,
 from tablectl.model.run_report import RunOutcome, TableRun
 from tablectl.model.safe_text import listed
 from tablectl.storage.records import RecordStore
-from tablectl.support.frozen import frozen
 
 UNFINISHED = "unfinished"
 """``TABLECTL_OUTCOME`` for the after-hook of a run that died."""
@@ -42,7 +41,7 @@ _LOOK_EVERY = 1.0
 _log = logging.getLogger(__name__)
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class HookStreams:
     """The streaming queries of a table, or of all tables that share its window, by name, as hooks get them."""
 
@@ -55,7 +54,7 @@ class HookStreams:
 _NO_STREAMS = HookStreams()
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class LeftElsewhere:
     """Why jobs stay paused although nothing runs on the tables of this run."""
 
@@ -284,7 +283,7 @@ def _few(texts: Sequence[str]) -> str:
 # What a run that died owes
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class HookFacts:
     """What hooks need to know of a table besides its name and location."""
 
@@ -293,7 +292,7 @@ class HookFacts:
     tags: tuple[str, ...] = ()
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class OwedHookTable:
     """A table by name and location."""
 

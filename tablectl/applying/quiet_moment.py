@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 
@@ -30,7 +30,6 @@ from tablectl.model.table import LOOK_BACK, Depth
 from tablectl.planning.derive_statements import derive_table
 from tablectl.planning.plan_upkeep import UpkeepTable
 from tablectl.storage.records import RecordStore
-from tablectl.support.frozen import frozen
 from tablectl.writers.guard_traces import KEPT, traces
 
 RECENT = 600.0
@@ -50,7 +49,7 @@ _DEEP = Depth(LOOK_BACK, losses=lambda _live: True)
 _HINT = "wait longer (`--within`), set a higher `window.quiet`, or leave out `--when quiet`"
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class QuietForecast:
     """What a table's window is expected to cost."""
 
@@ -84,7 +83,7 @@ HARMLESS = QuietForecast((ExpectedLoss(),) * 168, ExpectedLoss())
 """The forecast of statements that fail no write."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class WaitUntil:
     """A later moment may be quiet."""
 

@@ -5,13 +5,13 @@ the rows that no rewrite can keep.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from tablectl.delta import keys
 from tablectl.delta.names import column_sql, quote_name, quote_text
 from tablectl.delta.sql_tokens import SqlTextError, sql_tokens
 from tablectl.model.table import LiveTable
-from tablectl.support.frozen import frozen
 from tablectl.support.json_text import read_json
 
 _TEXTS = ("string", "char", "varchar")
@@ -29,7 +29,7 @@ _FIRST = "-6148914691236517205L"
 _ELSEWHERE = frozenset({"SELECT", "WITH", "VALUES", "TABLE"})
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class RowSum:
     """An aggregate that is the same for the same rows in any order."""
 

@@ -34,7 +34,6 @@ from tablectl.model.table import WITH_HISTORY, Depth, LiveTable
 from tablectl.policies.config import WindowConfig
 from tablectl.storage.records import RecordStore
 from tablectl.storage.table_log import DataFile
-from tablectl.support.frozen import frozen
 from tablectl.support.processes import Invocation, ProcessLimits, run_lines
 
 TAG = "tablectl-"
@@ -149,7 +148,7 @@ def _never(_table: TableName) -> bool:
     return False
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class RunContext:
     """What all tables of a run share."""
 
@@ -164,7 +163,7 @@ class RunContext:
     """What the run writes into the leases of its tables."""
     records: Callable[[str], RecordStore]
     """Returns the record store of a table by its location."""
-    config: WindowConfig = WindowConfig()
+    config: WindowConfig = field(default_factory=WindowConfig)
     """The configuration of the window, with what the caller says instead."""
     run_hook: RunHook = run_nothing
     exclusive_commits: bool = False

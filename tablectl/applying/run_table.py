@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from tablectl.applying.copy_beside import (
     OutdatedCopyError,
@@ -63,7 +63,6 @@ from tablectl.model.stamp import read_stamp
 from tablectl.model.table import LiveTable
 from tablectl.planning.diff import ChangeState, change_state, why_stale
 from tablectl.planning.plan_upkeep import UpkeepTable
-from tablectl.support.frozen import frozen
 
 _TRIES = 5
 """Attempts to send one statement if others commit at the same moment each time."""
@@ -210,7 +209,7 @@ def check_violations(session: TableSession, missing: Sequence[Statement], live: 
         )
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class _Failed:
     """A statement that returned an error."""
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import inf
 from threading import Event as Flag
 from typing import Generic, TypeVar
@@ -26,7 +26,6 @@ from typing import Generic, TypeVar
 from tablectl.applying.events import Progress
 from tablectl.applying.waits import GO, Awaited, Go, Later
 from tablectl.leases.clock import Clock, StoppedError
-from tablectl.support.frozen import frozen
 
 HOUR = 3600.0
 LIMIT = "`window.max_bytes_per_hour`"
@@ -91,7 +90,7 @@ _NOW = 0.001
 T = TypeVar("T")
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class QueuedJob:
     """A job before it starts."""
 
@@ -103,7 +102,7 @@ class QueuedJob:
     """The bytes that it rewrites; 0 for a job that rewrites nothing."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Rules(Generic[T]):
     """The callbacks of a scheduler."""
 
@@ -122,7 +121,7 @@ _NEVER = float("-inf")
 STOPPED = "stopped before its turn"
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class _Waiting:
     job: QueuedJob
     at: float = 0.0
@@ -154,7 +153,7 @@ class _Waiting:
         return self.later is not None and self.later.holds
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class _Load:
     """What the drivers work on, by driver."""
 

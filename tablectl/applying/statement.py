@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 from tablectl.applying.remaining_statements import error_text, is_missing, is_too_young, planned_phase, separate_commits
 from tablectl.applying.run_context import RunContext, StopTableError, check_table_id
@@ -25,7 +26,6 @@ from tablectl.model.errors import EngineError, LiveError, TablectlError, WindowE
 from tablectl.model.plan import Phase, Statement, TablePlan
 from tablectl.model.run_report import RunOutcome, StatementRun
 from tablectl.model.stamp import read_stamp
-from tablectl.support.frozen import frozen
 
 _LOOK_EVERY = 1.0
 _OF_OTHERS = 50
@@ -39,7 +39,7 @@ UNGUARDED = (
 _log = logging.getLogger(__name__)
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Sent:
     """A statement that was sent, and the state that it was decided from."""
 
@@ -68,7 +68,7 @@ def ends_with_commit(statement: Statement) -> bool:
     return len(statement.commits) == 1 and _IN_PARTS.isdisjoint(statement.commits)
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Landed:
     """It is in the log of the planned table."""
 
@@ -78,7 +78,7 @@ class Landed:
     """Metadata commits of others between the version that it was decided from and its last commit, if any, or now."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class LandedElsewhere:
     """It is in the log of another table, to which the name resolved when the engine looked it up."""
 
@@ -86,12 +86,12 @@ class LandedElsewhere:
     version: int
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class NotLanded:
     """It made no commit and is not running."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class UnknownOutcome:
     """It may have landed or may still run."""
 

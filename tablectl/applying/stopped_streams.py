@@ -5,7 +5,7 @@ they continued (docs/streams.md).
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from tablectl.applying.run_context import RunContext, TableJob
 from tablectl.applying.waits import GO, Answer, Awaited, End, Later, Wait
@@ -15,7 +15,6 @@ from tablectl.model.run_report import RunOutcome, StreamRun, TableRun
 from tablectl.model.safe_text import minutes_text
 from tablectl.model.stream_progress import StreamPosition, StreamState, StreamWriter, UnknownStream
 from tablectl.planning.derive_statements import stopped_streams
-from tablectl.support.frozen import frozen
 
 _STREAM = Awaited("stream", "for a stream")
 _POLL = 5.0
@@ -25,7 +24,7 @@ Positions = Mapping[str, StreamState]
 """How far the declared streams of a table are, by name."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class StreamTarget:
     """A stream that the statements of a table stop, and the version that it must have read before them."""
 
@@ -132,7 +131,7 @@ def _now(window: RunContext, table: TablePlan) -> Sequence[StreamState]:
     return window.reader.streams(table.basis.options.streams, table.table_id, table.location)
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class _Since:
     """The end of a run on a table, and what came after it."""
 

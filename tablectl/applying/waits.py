@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 
 from tablectl.applying.events import RunEvent
 from tablectl.leases.clock import Clock
 from tablectl.model.run_report import RunOutcome, TableRun
-from tablectl.support.frozen import frozen
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Awaited:
     """A kind of wait in events and in the progress of a run."""
 
@@ -26,7 +26,7 @@ class Awaited:
     """For people, after *waiting*: ``for a lease``."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Go:
     """Nothing is left to wait for."""
 
@@ -34,7 +34,7 @@ class Go:
 GO = Go()
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class End:
     """Waiting is over without success, or cannot help."""
 
@@ -55,7 +55,7 @@ KEEP = End(None)
 """The end with the results of earlier attempts."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Later:
     """Not yet."""
 

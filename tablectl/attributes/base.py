@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import ClassVar
 
@@ -18,10 +19,9 @@ from tablectl.model.operations import DropFeature, Operation, SetOptimization, S
 from tablectl.model.plan import Basis, Change, Phase, Reason, Rewrite, Value
 from tablectl.model.table import LiveTable
 from tablectl.model.table_options import NO_OPTIONS, TableOptions
-from tablectl.support.frozen import frozen
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class PlannedOperation:
     """One operation that a change needs. Several of them can become one statement (``planning.derive_statements``)."""
 
@@ -51,7 +51,7 @@ class PlannedOperation:
     """When it runs. Derived from its commits and from what it needs."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class ChangeTarget:
     """The planned state of the table, for checks that look at more than one attribute."""
 
@@ -85,7 +85,7 @@ def put_back(key: str, basis: Basis) -> Operation:
     return set_or_unset(key, basis.stored_text(key))
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Needs:
     """What a declaration depends on besides the table's state: how deep the log must be read."""
 

@@ -5,6 +5,7 @@ columns also their spelling, comparison, the facts about them that a plan keeps,
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from difflib import get_close_matches
 from itertools import islice
 from typing import TypeVar
@@ -15,14 +16,13 @@ from tablectl.delta.names import ColumnPath, NameSyntaxError, column_text, fold_
 from tablectl.delta.properties import parse_columns, written_text
 from tablectl.delta.schema import Field, Schema
 from tablectl.model.plan import ColumnFact, Reason, Value
-from tablectl.support.frozen import frozen
 
 _Value = TypeVar("_Value")
 Declared = str | tuple[str, ...] | Mapping[str, str | None]
 """The value of an attribute in a policy."""
 
 
-@frozen(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FieldType:
     """One value of an attribute that is a map with fixed keys."""
 
@@ -46,7 +46,7 @@ class FieldType:
         return ""
 
 
-@frozen(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NamedValues:
     """A map whose keys are names, such as those of features or constraints."""
 
@@ -61,7 +61,7 @@ class NamedValues:
     """Values besides texts that users choose."""
 
 
-@frozen(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ValueType:
     """The values that a policy may declare for one attribute."""
 

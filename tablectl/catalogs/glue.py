@@ -8,6 +8,7 @@ the parameters ``table_type`` or ``classification``.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from tablectl.catalogs.registry import CatalogReader, CatalogTable, Listed, entry_name, matching
@@ -15,7 +16,6 @@ from tablectl.delta.credentials import without_credentials
 from tablectl.delta.locations import is_absolute
 from tablectl.delta.names import TableName
 from tablectl.model.errors import LiveError, MissingError
-from tablectl.support.frozen import frozen
 
 MOST_NAMES = 200_000
 """The maximum number of databases in a catalog, and of tables in a database."""
@@ -26,7 +26,7 @@ _MANIFEST = "/_symlink_format_manifest"
 _RIGHTS = "the login needs glue:GetDatabases, glue:GetTables and glue:GetTable"
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class GlueCatalog(CatalogReader):
     """``CatalogReader`` on AWS Glue. Storage is read with the credentials of the environment. Glue has no settings of
     Databricks, and AWS decides on rights by the policies of IAM.

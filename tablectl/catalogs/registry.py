@@ -22,7 +22,6 @@ from tablectl.engine.interface import SIMPLE_NAME, Catalog
 from tablectl.model.catalog_answers import CatalogEntry, ManagedTable, TableRights
 from tablectl.model.errors import BrokenTableError, LiveError, TablectlError, of_table
 from tablectl.storage.object_stores import Provider, TemporaryCredentials
-from tablectl.support.frozen import frozen
 
 Operation = Literal["READ", "READ_WRITE"]
 _Entry = Mapping[str, Any]
@@ -31,7 +30,7 @@ _ONE_BY_ONE = 20
 """Up to this many tables are loaded one by one. For more, the whole schema is listed."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class CatalogTable:
     """A Delta table as its catalog lists it."""
 
@@ -306,7 +305,7 @@ def _moved(table: TableName, before: str, now: str) -> LiveError:
     return LiveError(f"{table.text}: the name leads to another table now: {now} instead of {before}", "plan again")
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class SparkCatalog(CatalogReader):
     """``CatalogReader`` on the engine's ``SHOW`` and ``DESCRIBE`` statements. Spark vends nothing to other programs,
     and its catalogs have no predictive optimization and tell of no rights.

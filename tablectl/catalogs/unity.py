@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -27,7 +28,6 @@ from tablectl.delta.names import TableName
 from tablectl.model.catalog_answers import CatalogEntry, TableRights
 from tablectl.model.errors import LiveError, MissingError, TablectlError
 from tablectl.storage.object_stores import TemporaryCredentials
-from tablectl.support.frozen import frozen
 
 API = "/api/2.1/unity-catalog"
 ME = "/api/2.0/preview/scim/v2/Me"
@@ -50,7 +50,7 @@ _NO_SCHEMA = frozenset({"NoSuchSchemaException", "SCHEMA_NOT_FOUND", "SCHEMA_DOE
 _NO_CATALOG = frozenset({"NoSuchCatalogException", "CATALOG_NOT_FOUND", "CATALOG_DOES_NOT_EXIST"})
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class UnityCatalog(CatalogReader):
     """``CatalogReader`` on Unity Catalog. ``names`` maps the keys of ``catalogs:`` to names on the server."""
 

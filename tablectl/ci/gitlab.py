@@ -13,6 +13,7 @@ import os
 import re
 import stat
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import TextIO
@@ -25,7 +26,6 @@ from tablectl.model.errors import ExitCode, LiveError, PlanFileError, TablectlEr
 from tablectl.model.safe_text import escape_output
 from tablectl.planning.plan_file import MAX_BYTES, digest_of, load_plan
 from tablectl.support.files import read_regular
-from tablectl.support.frozen import frozen
 
 REPORT = "plan.md"
 PLAN = "plan.json"
@@ -37,7 +37,7 @@ _MOST_PIPELINES = 20
 BY_HAND = "run a pipeline of the default branch by hand: it plans again, and its apply runs that plan"
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Note:
     """A note that the account of the token wrote."""
 

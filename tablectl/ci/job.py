@@ -8,13 +8,12 @@ import secrets
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, TextIO
 
 from tablectl.model.errors import UsageError
-from tablectl.support.frozen import frozen
 from tablectl.support.json_text import read_json
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,59}\Z")
@@ -24,7 +23,7 @@ _NUMBER = re.compile(r"[0-9]{1,19}\Z")
 _REPOSITORY = re.compile(r"[A-Za-z0-9._-]+/[A-Za-z0-9._-]+\Z")
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class CommandResult:
     """The result of a command: its exit code and its standard error."""
 
@@ -52,7 +51,7 @@ def run_tablectl(args: Sequence[str]) -> CommandResult:
     return CommandResult(process.returncode, "".join(said))
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class CiJob:
     """One job. No field of its event is assumed to have a certain form; names and numbers are checked when used."""
 

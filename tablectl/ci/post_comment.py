@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from tablectl.ci.rest_api import GitHub
 from tablectl.reports.comment_parts import read_groups, since_text
 from tablectl.reports.document_markdown import LIMIT
-from tablectl.support.frozen import frozen
 
 DEFAULT = "tablectl"
 """The default name; omitted from output."""
@@ -23,7 +23,7 @@ _MOST_NODES = 100
 """The maximum number of nodes in one query."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Comment:
     """A comment that the identity of the token wrote."""
 

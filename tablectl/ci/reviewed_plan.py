@@ -8,13 +8,13 @@ import stat
 import zipfile
 import zlib
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from tablectl.ci.post_comment import digest_in, find_comment, marker
 from tablectl.ci.rest_api import GitHub
 from tablectl.model.errors import PlanFileError
 from tablectl.planning.plan_file import MAX_BYTES
-from tablectl.support.frozen import frozen
 
 BY_HAND = (
     "plan again and apply that plan: run this workflow by hand, have the plan on its page reviewed, and run it "
@@ -33,7 +33,7 @@ _SHORT = 10
 _COMMIT = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?\Z")
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class ReviewedPlan:
     """An artifact with a plan."""
 
@@ -45,7 +45,7 @@ class ReviewedPlan:
     """The digest of the reviewed plan."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class ArtifactOrigin:
     """Who applies a plan: for which use of tablectl, and from where plans are accepted."""
 

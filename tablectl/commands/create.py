@@ -39,7 +39,6 @@ from tablectl.policies.field_types import Text, flag
 from tablectl.policies.repository import Paths, read_text, shown_path
 from tablectl.policies.spelling_hints import is_slip
 from tablectl.reports.render import ReportFormat
-from tablectl.support.frozen import frozen
 from tablectl.support.json_text import UNWRITTEN, write_json
 
 _SHOWN = 10
@@ -85,7 +84,7 @@ class CreateCommandOptions(CreateOptions):
     format: ReportFormat = output_format(TEXT_AND_JSON)
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Created:
     """A table that has its policy from its first commit on."""
 
@@ -146,7 +145,7 @@ def _masked(request: _Request, project: Project) -> str:
     return project.mask.by_value(project.mask.sql(request.born.sql))
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class _Request:
     name: TableName
     spec: TableSpec

@@ -41,7 +41,6 @@ from tablectl.policies.read_config import BASE, is_unmerged
 from tablectl.policies.repository import Paths
 from tablectl.reports.render import ReportFormat
 from tablectl.storage.records import DiskRecords, RecordStore
-from tablectl.support.frozen import frozen
 from tablectl.version import __version__
 
 _MOST_TABLES = 20
@@ -65,7 +64,7 @@ class Health(StrEnum):
     FAIL = "fail"
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Check:
     """The result of one check."""
 
@@ -75,7 +74,7 @@ class Check:
     fix: str = ""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class _ConfiguredDriver:
     """The driver of an apply as the configuration describes it, for machines on which it was not started."""
 

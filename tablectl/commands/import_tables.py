@@ -42,7 +42,6 @@ from tablectl.policies.write_yaml import TableEntry, write_policies
 from tablectl.policies.yaml_nodes import SourceFile
 from tablectl.reports.mask import Mask
 from tablectl.reports.render import ReportFormat
-from tablectl.support.frozen import frozen
 
 
 @dataclass(frozen=True)
@@ -127,7 +126,7 @@ _OWN_COMMENTS = ("# Written by `tablectl", "# left out: ", _EDITOR)
 """The comments that tablectl writes into policies."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Imported:
     """The policies written from live tables."""
 

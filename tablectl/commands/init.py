@@ -35,7 +35,6 @@ from tablectl.policies.variables import Variables
 from tablectl.policies.write_yaml import quoted, write_text
 from tablectl.reports.render import ReportFormat
 from tablectl.reports.short_names import shared_folder
-from tablectl.support.frozen import frozen
 from tablectl.support.json_text import write_json
 
 POLICIES = "policies/tables.yaml"
@@ -159,7 +158,7 @@ commit of a repository or a folder with the two wheels, and write the rest:
 """
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class _Policies:
     """The first policies, and the folder of their tables, which is a variable in them."""
 

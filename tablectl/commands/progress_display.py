@@ -6,12 +6,12 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TextIO
 
 from tablectl.applying.events import DONE, PROGRESS, RELEASED, RunEvent, Standing, left_text, progress_text
 from tablectl.documents.style import printable_lines
 from tablectl.model.safe_text import escape_output, printable
-from tablectl.support.frozen import frozen
 
 if TYPE_CHECKING:  # slow to load, and needed on terminals only
     from rich.console import Console, RenderableType
@@ -34,7 +34,7 @@ _PLAIN_STEPS = frozenset({"hook says", "note", "proceed"})
 """Steps that stay on the screen when the next one comes."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class _State:
     words: str
     since: float

@@ -42,7 +42,6 @@ from tablectl.policies.repository import (
 from tablectl.policies.variables import Variables
 from tablectl.reports.mask import Mask
 from tablectl.storage.object_stores import StoreOptions
-from tablectl.support.frozen import frozen
 
 if TYPE_CHECKING:  # they load obstore and SSL, which `validate` and `explain` do without
     from tablectl.catalogs.registry import Catalogs
@@ -61,7 +60,7 @@ def silent(_what: str) -> None:
     """Reports nothing."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class RunEngines:
     """The engines of an apply."""
 
@@ -76,7 +75,7 @@ class RunEngines:
             engine.close()
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class EngineSource:
     """Where a command gets its engine, if not from the configuration."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeVar
 
@@ -33,7 +33,6 @@ from tablectl.policies.merge_layers import Layer
 from tablectl.policies.repository import ASKED
 from tablectl.policies.yaml_nodes import SourceFile
 from tablectl.storage.mounts import own_place
-from tablectl.support.frozen import frozen
 
 _ALL = Selection()
 _RIGHTS = "check the pattern and the rights of the login: a catalog lists only the tables that the login may see"
@@ -139,7 +138,7 @@ def _depth(depth_of: Callable[[TableSpec], Callable[[LiveTable], Depth]], spec: 
     return depth_of(spec)(live)
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class LocatedTable:
     """The selected tables with their locations."""
 

@@ -24,12 +24,11 @@ from tablectl.policies.variables import Variables
 from tablectl.policies.write_live_values import Adoption, Texts, key_like, key_node
 from tablectl.policies.write_yaml import cut, outline, write_key
 from tablectl.reports.render import ReportFormat
-from tablectl.support.frozen import frozen
 
 _MOST_MENTIONS = 50
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Renamed:
     """The changed file, and what the rename did not change."""
 
@@ -38,7 +37,7 @@ class Renamed:
     """What else names the old table, and what its policy declares differently under the new name."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Renamer:
     """The inputs of a rename besides the files. ``read`` parses files into specs, in the same way as before."""
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from time import monotonic, time
@@ -27,7 +27,6 @@ from tablectl.reports.report_context import Context
 from tablectl.reports.wording import stream_lines
 from tablectl.storage.log_stores import Stores
 from tablectl.support.files import read_regular
-from tablectl.support.frozen import frozen
 from tablectl.support.json_text import read_json
 from tablectl.version import __version__
 
@@ -38,7 +37,7 @@ _MOST = 1_000_000
 _NOTHING = Context()
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Started:
     """When a command began to read tables."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -18,13 +18,12 @@ from tablectl.model.plan import TableFailure
 from tablectl.model.safe_text import escape_output
 from tablectl.reports.render import ReportFormat, format_of, render, suffixes
 from tablectl.reports.report_context import Context
-from tablectl.support.frozen import frozen
 
 _log = logging.getLogger(__name__)
 Render = Callable[[ReportFormat, Style], str]
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class ReportFiles:
     """The format that is printed, and the files that are written."""
 

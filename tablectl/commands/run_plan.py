@@ -49,7 +49,6 @@ from tablectl.storage.disk_log import free_bytes
 from tablectl.storage.log_stores import Stores
 from tablectl.storage.object_stores import StoreOptions
 from tablectl.storage.table_log import DataFile
-from tablectl.support.frozen import frozen
 from tablectl.version import __version__
 
 _ALL_COMMITS = 100_000
@@ -64,7 +63,7 @@ def _nothing() -> None:
     """Does nothing."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class LogReader:
     """The ``LiveReader`` that reads the Delta log. Commits are read once, and nothing on disk is used instead."""
 
@@ -193,7 +192,7 @@ class RunOptions(RunSettings):
 _OPTIONS = RunOptions()
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Control:
     """Lets a caller watch a run and stop it."""
 
@@ -315,7 +314,7 @@ def _resolve(project: Project, engine: Engine, table: TableName) -> str | None:
     return catalogs.location(table) if catalogs is not None and _resolves(project, engine, table) else None
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class _NoEngine:
     """Replaces the engine if a plan has nothing to run, so that an empty apply starts no Spark."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from tablectl.delta.names import TableName, matches, name_texts
@@ -13,10 +14,9 @@ from tablectl.model.patterns import MAGIC, CatalogPattern, TablePattern
 from tablectl.planning.plan_file import Shard
 from tablectl.policies.declared_tables import Specs, TableSpec
 from tablectl.policies.effective_policy import is_word
-from tablectl.support.frozen import frozen
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class ChangedSince:
     """The choice of tables whose policies differ from those at a commit."""
 
@@ -27,7 +27,7 @@ class ChangedSince:
     """Whether the specs are those of all policy files; otherwise a glob can match tables that are not among them."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Selection:
     """The tables that a command selects: those that match any glob and any tag. An empty selection selects
     all tables.

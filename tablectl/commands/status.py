@@ -44,7 +44,6 @@ from tablectl.policies.field_types import ListOf, Text, flag
 from tablectl.policies.repository import has_policies
 from tablectl.reports.drift_document import Provenance, commit_author, provenance, table_provenance
 from tablectl.reports.status_document import STATES, LakeStatus, TableStatus, document_of_status
-from tablectl.support.frozen import frozen
 
 _OLDEST = Protocol(1, 1)
 
@@ -93,7 +92,7 @@ def status(options: StatusOptions) -> LakeStatus:
         return collect_status(project, options)
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class _Found:
     spec: TableSpec
     live: LiveTable

@@ -47,7 +47,6 @@ from tablectl.policies.declared_tables import Specs, TableSpec
 from tablectl.policies.field_types import Text, duration, flag, number
 from tablectl.reports.upkeep_document import UPKEEP_STATES, LakeUpkeep, TableUpkeep, document_of_upkeep
 from tablectl.storage.log_stores import Stores
-from tablectl.support.frozen import frozen
 from tablectl.version import __version__
 
 MOST_WITH_LOSSES = 100
@@ -177,7 +176,7 @@ def do_upkeep(project: Project, found: FoundUpkeep, control: Control, options: R
     return run(project, found.plan(project), control, options)
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class FoundUpkeep:
     """What is due, for people and for a run."""
 

@@ -24,7 +24,6 @@ from tablectl.policies.yaml_nodes import SourceFile
 from tablectl.reports.lint_document import counted, findings_lines
 from tablectl.reports.render import ReportFormat
 from tablectl.reports.report_context import Context
-from tablectl.support.frozen import frozen
 from tablectl.support.json_text import json_form
 
 
@@ -36,7 +35,7 @@ class ValidateOptions(Place):
     format: ReportFormat = output_format((*TEXT_AND_JSON, ReportFormat.SARIF))
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class _Checked:
     """The policies of one environment, and their lint findings."""
 

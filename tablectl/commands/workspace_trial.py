@@ -15,6 +15,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
@@ -25,7 +26,6 @@ from tablectl.delta.names import NameSyntaxError, TableName, quote_name, split_p
 from tablectl.model.errors import EngineError, ExitCode, UsageError
 from tablectl.model.operations import OPERATIONS, StatementForm
 from tablectl.policies.read_config import BASE, ENV, FILE, read_values
-from tablectl.support.frozen import frozen
 from tablectl.support.json_text import read_json, write_json
 
 SHEET = 1
@@ -240,7 +240,7 @@ Command = Callable[[Sequence[str]], tuple[int, str]]
 """Runs a command of Python; its exit code and what it printed."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Commands:
     """Runs commands in a folder, for one table."""
 

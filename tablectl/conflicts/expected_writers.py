@@ -5,7 +5,7 @@ rests on.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from tablectl.conflicts.transactions import CurrentTransaction, Platform, Reads
@@ -16,13 +16,12 @@ from tablectl.delta.keys import CLUSTERING_DOMAIN
 from tablectl.delta.protocol import Client
 from tablectl.model.commit_contents import LIVE, Kind
 from tablectl.model.plan import Basis
-from tablectl.support.frozen import frozen
 
 _ALL = Reads(partitions=None, files=(LIVE.path,))
 _UNKNOWN = Client(UNKNOWN.name)
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class ExpectedWriters:
     """The facts about a table that decide which writers to expect. The tables of a lake share a few such values."""
 
@@ -61,7 +60,7 @@ class ExpectedWriters:
         return replace(self, clients=(*self.clients, _UNKNOWN), schema_writers=True, overwrites=True)
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class WriterProfile:
     """A transaction to expect, with the least favourable reads and writes of its kind."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from statistics import median, median_low
 from types import MappingProxyType
 
@@ -34,7 +34,6 @@ from tablectl.model.expected_loss import (
 )
 from tablectl.model.plan import Basis
 from tablectl.model.writers_in_history import STAMP
-from tablectl.support.frozen import frozen
 
 _DAY = 86_400.0
 _NEWEST = 5
@@ -61,7 +60,7 @@ _SOURCES = ("jobName", "jobId", "notebookId")
 WriterKey = tuple[str, ...]
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class PastWriter:
     """Writes of the past by one writer: one operation of one client, job, stream or user."""
 
@@ -72,7 +71,7 @@ class PastWriter:
     writes: tuple[PastWrite, ...]
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class PastWriters:
     """The writers of a table, and the time in which all their writes are known."""
 
@@ -132,7 +131,7 @@ def loss_within(
     return sum((in_flight(each.writes, period, window) for each, window in windows if window.commits), ExpectedLoss())
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class KnownJob:
     """A writer with usual times of the day, which the statements would fail."""
 

@@ -7,7 +7,7 @@ free when all of them continue; it belongs to the rewrite phase when it rewrites
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from tablectl.conflicts.delta_spark_rules import RELEASES
@@ -26,7 +26,6 @@ from tablectl.delta.dialects import dialect_of
 from tablectl.delta.protocol import Client
 from tablectl.model.commit_contents import CommittedTransaction
 from tablectl.model.plan import Basis, Phase
-from tablectl.support.frozen import frozen
 
 _NO_WRITER = "the table's history names no writer, so every concurrent write may conflict"
 _MORE_WRITERS = (
@@ -38,7 +37,7 @@ _NOBODY_SAYS = "unknown: no source says whether concurrent writes fail"
 _UNDOCUMENTED = "an undocumented error"
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class PhaseVerdict:
     """A phase, why, and which concurrent writes would fail if they did not wait."""
 
@@ -47,7 +46,7 @@ class PhaseVerdict:
     fails: str = ""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Forecast:
     """The outcome of one writer that is in flight while a statement runs."""
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 
 from tablectl.delta import keys
 from tablectl.delta.dialects import DIALECTS, OPEN_SOURCE, dialect_of
 from tablectl.model.commit_contents import CommittedTransaction, Kind
 from tablectl.model.plan import ReaderKind
-from tablectl.support.frozen import frozen
 
 _EVOLVES = frozenset({Kind.ADD_COLUMNS, Kind.APPEND, Kind.MERGE, Kind.WIDEN_COLUMN})
 """Kinds whose schema change only adds columns or widens their types."""
@@ -28,7 +28,7 @@ class ReaderEffect(StrEnum):
         return list(ReaderEffect).index(self)
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class ReaderStop:
     """The effect of a commit on a stream that reads the table."""
 

@@ -6,12 +6,12 @@ The client of the current transaction decides (delta-2), so the client belongs t
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 
 from tablectl.delta.client_families import ClientFamily
 from tablectl.delta.protocol import Client
 from tablectl.model.commit_contents import CommittedTransaction, File, Kind, Partition
-from tablectl.support.frozen import frozen
 
 
 class Level(StrEnum):
@@ -22,7 +22,7 @@ class Level(StrEnum):
     SNAPSHOT = "SnapshotIsolation"
 
 
-@frozen(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Reads:
     """What a transaction read of the table."""
 
@@ -51,7 +51,7 @@ class Reads:
 NOTHING = Reads()
 
 
-@frozen(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Platform:
     """The facts that Databricks' rules need in addition to the transaction. ``None`` is unknown."""
 
@@ -69,7 +69,7 @@ class Platform:
     """Whether the table has identity columns (D23)."""
 
 
-@frozen(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CurrentTransaction:
     """A transaction that read an older version and tries to commit after the committed one."""
 
@@ -151,7 +151,7 @@ class ConflictResult(StrEnum):
 _RANKS = {each: rank for rank, each in enumerate(ConflictResult)}
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class ConflictOutcome:
     """The result of the current transaction, its reason and its source."""
 
@@ -183,7 +183,7 @@ def fails(conflict: Conflict, reason: str, source: str) -> ConflictOutcome:
     return ConflictOutcome(ConflictResult.FAILS, reason, source, conflict)
 
 
-@frozen(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ClientRules:
     """The conflict rules of the clients of one family."""
 

@@ -8,16 +8,15 @@ family: a difference between families is a field here.
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import Literal
-
-from tablectl.support.frozen import frozen
 
 UnsetLevel = Literal["Serializable", "WriteSerializable"]
 
 _NUMBERS = r"([0-9]{1,9}(?:\.[0-9]{1,9}){0,3})"
 
 
-@frozen(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ClientFamily:
     """The clients that share a log writer and its conflict checks."""
 

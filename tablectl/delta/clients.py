@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterator, Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cache
 from importlib.resources import files
@@ -20,7 +20,6 @@ from typing import Any, Literal
 from tablectl.delta.client_families import DATABRICKS
 from tablectl.delta.databricks_runtimes import known_features
 from tablectl.delta.protocol import READER_FEATURES, Client, Protocol
-from tablectl.support.frozen import frozen
 from tablectl.support.json_text import read_json
 
 Version = tuple[int, ...]
@@ -50,7 +49,7 @@ class ClientFeatures(StrEnum):
     UNDOCUMENTED = "undocumented"
 
 
-@frozen(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Probe:
     """The results of testing one release of a client on real tables."""
 
@@ -65,7 +64,7 @@ class Probe:
     """Feature → outcome of an append, with the error."""
 
 
-@frozen(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WrongRows:
     """A table state in which a client returns wrong rows without an error, or writes them."""
 
@@ -77,7 +76,7 @@ class WrongRows:
     """The release with the fix; empty if none is known."""
 
 
-@frozen(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ClientData:
     """One client, as documented and as probed."""
 
@@ -123,7 +122,7 @@ class ClientData:
         return f"{self.source}; as of {self.as_of}{tried}"
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class ClientAnswer:
     """What is known about a client's support for one feature."""
 
@@ -235,7 +234,7 @@ def _text(version: Version) -> str:
     return ".".join(map(str, version))
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class LockedOut:
     """A client that a protocol upgrade locks out, or that reads wrong rows after it."""
 
@@ -248,7 +247,7 @@ class LockedOut:
     data: ClientData
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Unknown:
     """A client for which no source says whether it supports the features that a protocol upgrade adds."""
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal
 
 from tablectl.delta import keys
-from tablectl.support.frozen import frozen
 
 Version = tuple[int, int]
 Evidence = Literal["", "third party"]
@@ -35,7 +35,7 @@ _ALL_WRITERS = "every concurrent write, and every stream (D15, D22)"
 _UNSAID = "unknown: no source says what it does to concurrent writes"
 
 
-@frozen(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Runtime:
     """The runtime of an engine."""
 
@@ -45,7 +45,7 @@ class Runtime:
     """``None`` for serverless compute, which is always the newest runtime."""
 
 
-@frozen(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Capability:
     """One statement on one feature."""
 

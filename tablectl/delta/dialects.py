@@ -7,14 +7,14 @@ of what differs (``PropertyType.dialects``).
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Literal
 
 from tablectl.delta.client_families import DATABRICKS as DATABRICKS_CLIENTS
 from tablectl.delta.client_families import ClientFamily
-from tablectl.support.frozen import frozen
 
 
-@frozen(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Dialect:
     """One product, and what holds for every table that its statements change."""
 

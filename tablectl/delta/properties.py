@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
 
 from tablectl.delta import keys
 from tablectl.delta.dialects import DATABRICKS, DIALECTS, EVERY_DIALECT, OPEN_SOURCE
 from tablectl.delta.names import ColumnPath, NameSyntaxError, fold_column, join_parts, split_parts
 from tablectl.delta.protocol import SUPPORT, find_feature, supported_by
-from tablectl.support.frozen import frozen
 
 DEFAULT_LOG_RETENTION = "interval 30 days"
 """How long Delta keeps the log if no property says it (``DeltaConfig.scala``)."""
@@ -106,7 +106,7 @@ def interval_text(text: str) -> str:
     return f"interval {micros // _UNIT_MICROS[unit]} {unit}s"
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class PropertyValues:
     """The values of a property."""
 
@@ -183,7 +183,7 @@ _COLUMNS = PropertyValues(parse_columns, "a list of columns")
 _FORMAT_VERSION = PropertyValues(_parse_format_version, "a version of the Parquet format such as 2.12.0")
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class PropertyType:
     """A ``delta.*`` property that policies may declare under ``properties``."""
 

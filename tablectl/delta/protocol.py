@@ -8,12 +8,12 @@ delta-1.15).
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal
 
 from tablectl.delta import keys
 from tablectl.delta.client_families import ClientFamily, family_of
-from tablectl.support.frozen import frozen
 
 _LEGACY_WRITER: Mapping[str, int] = MappingProxyType(
     {
@@ -59,7 +59,7 @@ _TABLE_FEATURES_READER = 3
 _TABLE_FEATURES_WRITER = 7
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Protocol:
     """A table's protocol versions and features. Feature lists are empty below reader 3 and writer 7."""
 
@@ -148,7 +148,7 @@ def needs_protection(feature: str, *, truncate_history: bool, protocol: Protocol
     return feature in READER_FEATURES and not truncate_history and not protocol.has(PROTECTION)
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Client:
     """The writer of a commit, from ``commitInfo.engineInfo``: ``Apache-Spark/4.2.0 Delta-Lake/4.4.0``."""
 
@@ -175,7 +175,7 @@ SUPPORT = "delta.feature."
 """How a property begins that adds a feature to a protocol: ``'delta.feature.v2Checkpoint' = 'supported'``."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Switch:
     """The property whose value uses a feature."""
 
@@ -185,7 +185,7 @@ class Switch:
     """Its value after DROP FEATURE, which changes it; ``None`` if it is removed."""
 
 
-@frozen(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TableFeature:
     """One feature."""
 

@@ -5,19 +5,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from dataclasses import field as dataclass_field
 from functools import lru_cache
 from typing import Any
 
 from tablectl.delta.names import ColumnPath
-from tablectl.support.frozen import frozen
 from tablectl.support.json_text import read_json
 
 _SHORT = 100
 """The length of a column, in characters, up to which equal ones are one record: names of others can have any length."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Field:
     """One column or nested field. ``type`` is Delta's name for it: ``long``, ``decimal(10,2)``, ``struct``, ``map``."""
 
@@ -40,7 +40,7 @@ class Field:
     """Whether strings compare byte by byte. False for ``CHAR``, which is padded, and for collations."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Schema:
     """The columns of a table, in order."""
 
@@ -183,7 +183,7 @@ TYPE_CHANGES = "delta.typeChanges"
 """The types that the column has in older data files (Delta protocol, "Type Change Metadata")."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Column:
     """One field of a schema, at any depth."""
 

@@ -6,9 +6,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from types import MappingProxyType
-
-from tablectl.support.frozen import frozen
 
 _TOKEN = re.compile(
     r"""\s*(?:
@@ -25,7 +24,7 @@ _TOKEN = re.compile(
 )
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class SqlToken:
     """One token, as it is written."""
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from tablectl.delta.names import ColumnPath
 from tablectl.delta.schema import TYPE_CHANGES, columns_of
-from tablectl.support.frozen import frozen
 
 FEATURES = ("typeWidening", "typeWidening-preview")
 """The features under which Delta reads the record of type changes. Without one it ignores it."""
@@ -21,7 +21,7 @@ _DIGITS = {"byte": 10, "short": 10, "integer": 10, "long": 20}
 """The digits that Delta asks of a decimal that an integer is widened to: a byte counts as an integer."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class TypeChange:
     """One change of the type of a column, or of a part of it."""
 

@@ -7,21 +7,20 @@ No renderer splits text into lines.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Literal
 
 from tablectl.documents.style import plural
 from tablectl.model.plan import TableFailure
 from tablectl.model.safe_text import Code
 from tablectl.policies.yaml_nodes import SourceFile
-from tablectl.support.frozen import frozen
 
 Kind = Literal["good", "pending", "bad"]
 Tone = Kind | Literal["", "quiet"]
 """The colour of a text; empty for none."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Verdict:
     """The verdict that a report starts with."""
 
@@ -37,7 +36,7 @@ class Verdict:
         return f"{self.title}: {'; '.join(self.parts)}."
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Cell:
     """A text in a table."""
 
@@ -60,7 +59,7 @@ def name_lines(table: str, policy: str, owner: str) -> Lines:
     return (Cell(table, code=True), *yours)
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Row:
     """A row of a table."""
 
@@ -71,7 +70,7 @@ class Row:
     """More text by which a search finds the row, such as the names that are not shown."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Grid:
     """A table."""
 
@@ -81,7 +80,7 @@ class Grid:
     sortable: bool = False
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Paragraph:
     """Prose."""
 
@@ -89,14 +88,14 @@ class Paragraph:
     tone: Tone = ""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Facts:
     """Labels and prose."""
 
     pairs: tuple[tuple[str, str], ...]
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class ChangeRow:
     """One value before and after."""
 
@@ -107,7 +106,7 @@ class ChangeRow:
     result: str = ""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Changes:
     """Values before and after. ``labels`` are the names of the two columns."""
 
@@ -117,7 +116,7 @@ class Changes:
     tones: tuple[Tone, Tone] = ("bad", "good")
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Listing:
     """Code, facts about it, and the code that undoes it."""
 
@@ -128,7 +127,7 @@ class Listing:
     """Facts that come after the undo."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Names:
     """A list of names with a title."""
 
@@ -138,7 +137,7 @@ class Names:
     """Whether text shows it too: a pattern that matches no table may be a typing error."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Heading:
     """A heading within a card, such as a phase and its effect."""
 
@@ -148,7 +147,7 @@ class Heading:
     """A word that selects its colour: a phase, or empty."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Fold:
     """Blocks that are folded until they are asked for. Text shows them only with ``--verbose``."""
 
@@ -156,7 +155,7 @@ class Fold:
     blocks: tuple[Block, ...]
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Bar:
     """An interval. Positions and widths are percentages of the picture."""
 
@@ -166,7 +165,7 @@ class Bar:
     title: str
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Mark:
     """A commit."""
 
@@ -177,7 +176,7 @@ class Mark:
     title: str
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class TimelineEvent:
     """A row of the table with the same events."""
 
@@ -188,7 +187,7 @@ class TimelineEvent:
     text: str
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Timeline:
     """A picture and the same events as a table."""
 
@@ -206,7 +205,7 @@ class Timeline:
         return bool(self.gates or self.statements) or len(self.marks) > 1
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Picture:
     """The timeline of a run. Only HTML draws it; a table with the same events comes after it."""
 
@@ -217,7 +216,7 @@ class Picture:
 Block = Picture | Paragraph | Facts | Changes | Listing | Names | Heading | Fold | Grid
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Card:
     """One part of a report: a table, or a group of tables for which the same holds."""
 
@@ -248,7 +247,7 @@ class Card:
 Level = Literal["error", "warning", "note"]
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Result:
     """A refusal, a failure or a finding, for tools that annotate lines."""
 
@@ -266,7 +265,7 @@ class Result:
     """Why the repository ignores it; empty if it does not."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Case:
     """One table as a test case."""
 
@@ -284,7 +283,7 @@ class Case:
     """The line, if it is known without looking up the declaration."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class ForPrograms:
     """What formats for programs need beyond the parts that people read. Made when such a format is rendered."""
 
@@ -300,7 +299,7 @@ class ForPrograms:
     """When it began, in milliseconds since the epoch; 0 if unknown."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class CommentEnd:
     """The end of a comment on a pull request. All of it is HTML."""
 
@@ -316,7 +315,7 @@ class CommentEnd:
         return cls(f"<!-- tablectl {command} -->", f"<code>tablectl {command}</code> prints all of it.")
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Document:
     """A whole report."""
 

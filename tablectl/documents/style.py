@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from types import MappingProxyType
 
 from tablectl.model.safe_text import printable
-from tablectl.support.frozen import frozen
 
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")
 _CODES: Mapping[str, str] = MappingProxyType(
@@ -16,7 +16,7 @@ _CODES: Mapping[str, str] = MappingProxyType(
 )
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Style:
     """The style of a text: ``colour`` off gives plain text, ``width`` is where prose wraps. SQL is never wrapped."""
 

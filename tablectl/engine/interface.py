@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
 from tablectl.delta.dialects import DEFAULT_DIALECT, dialect_of
@@ -14,7 +14,6 @@ from tablectl.delta.keys import NOTHING_SET
 from tablectl.delta.names import TableName
 from tablectl.model.errors import EngineError, TablectlError
 from tablectl.model.store_options import NO_STORES
-from tablectl.support.frozen import frozen
 
 LOGIN = ("TABLECTL_THRIFT_USER", "TABLECTL_THRIFT_PASSWORD")
 """The variables that hold the user and the password of a Thrift server."""
@@ -37,7 +36,7 @@ def always() -> None:
     """A request may be sent at any time."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class EngineOptions:
     """What the configuration says of an engine. Each kind of engine reads what concerns it."""
 
@@ -212,7 +211,7 @@ class KnowsStatements(Protocol):
         ...
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class RemoteWork:
     """A function of tablectl that takes two texts and returns one. Executors import it by its name."""
 
@@ -231,7 +230,7 @@ class Executors(Protocol):
         ...
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class FollowedFile:
     """A data file of a table as it was followed."""
 
@@ -241,7 +240,7 @@ class FollowedFile:
     """In bytes."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class FollowedTable:
     """A table at the version to which its copy has followed it."""
 

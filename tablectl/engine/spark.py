@@ -8,6 +8,7 @@ import socket
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from typing import Any, TypeVar
@@ -34,7 +35,6 @@ from tablectl.engine.spark_executors import map_parts
 from tablectl.engine.sql_catalog import NEVER_INHERITED, SETTINGS, STAMP_KEY, SqlCatalog
 from tablectl.engine.table_copy import open_table_copy
 from tablectl.model.errors import EngineError, TablectlError
-from tablectl.support.frozen import frozen
 
 _T = TypeVar("_T")
 
@@ -51,7 +51,7 @@ such time."""
 _DEFAULTS = EngineOptions()
 
 
-@frozen(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SessionFacts:
     """What is known about a session that an engine uses."""
 

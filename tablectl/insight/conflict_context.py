@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from tablectl.conflicts.transactions import Level, Platform
@@ -15,7 +15,6 @@ from tablectl.model.commit import Commit
 from tablectl.model.operations import ClusterBy, Operation, Repartition, ReplacePartitions, SetProperties
 from tablectl.model.plan import Basis, ProtocolFact
 from tablectl.model.table import LiveTable
-from tablectl.support.frozen import frozen
 
 VECTORS = keys.DELETION_VECTORS
 LEVEL = keys.ISOLATION_LEVEL
@@ -24,7 +23,7 @@ _AUTO_OPTIMIZE = "delta.autoOptimize"
 """The older property that also turns on automatic compaction."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Assumption:
     """What to assume about the sessions that write a table."""
 
@@ -42,7 +41,7 @@ def _compacted(commit: Commit) -> bool:
     return commit.operation == "OPTIMIZE" and commit.parameters.get("auto", "").lower() == "true"
 
 
-@frozen(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ConflictContext:
     """One table as seen by one of its clients."""
 

@@ -5,7 +5,7 @@ document with a grid of operations, the reasons, and what the policy changes.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from string import ascii_lowercase
 
 from tablectl.attributes.policy import Policy, basis_of
@@ -53,11 +53,10 @@ from tablectl.model.table import LiveTable
 from tablectl.model.table_options import NO_OPTIONS, TableOptions
 from tablectl.planning.derive_statements import operations_for, refusals_for
 from tablectl.planning.diff import diff
-from tablectl.support.frozen import frozen
 from tablectl.support.json_text import UNWRITTEN, in_json
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class PolicyEffect:
     """What a policy changes in the matrix of a client."""
 
@@ -68,7 +67,7 @@ class PolicyEffect:
     """Row-level concurrency after the policy is applied."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class ContextComparison:
     """The matrices of one client, or of several clients with equal outcomes."""
 
@@ -117,7 +116,7 @@ class ContextComparison:
         return PolicyEffect(equal, different, row_levels(self.planned.setting))
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class ConflictReport:
     """The conflicts on one table."""
 
@@ -289,7 +288,7 @@ def _grid(found: Matrix, rows: Sequence[TableOperation], letters: Mapping[str, s
     yield Paragraph(f"{legend}   (columns commit first)", "quiet")
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class _Why:
     """What the cells of a group have in common."""
 

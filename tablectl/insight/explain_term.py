@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -28,7 +28,6 @@ from tablectl.insight.glossary import Term
 from tablectl.insight.matrix import CellOutcome, CellVerdict, MatrixCell, decide_pair, matrix
 from tablectl.insight.table_operations import OperationGroup, operation
 from tablectl.model.table import LiveTable
-from tablectl.support.frozen import frozen
 from tablectl.support.json_text import UNWRITTEN, in_json
 
 _LITERALS: Mapping[str, str] = MappingProxyType(
@@ -59,7 +58,7 @@ EXAMPLE = LiveTable(
 """The table of the example if the user names none."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class AnomalyExample:
     """Two transactions, and the outcome of the one that began first at each level."""
 
@@ -111,7 +110,7 @@ def _literal(live: LiveTable, column: ColumnPath) -> str:
     return "42" if _DECIMAL.match(type_) else _LITERALS.get(type_, "")
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class TermContext:
     """A kind of table, or one of its clients, and the pairs of operations that fail there in the way the term
     describes.
@@ -128,7 +127,7 @@ class TermContext:
         return self.setting.level
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class TermExplanation:
     """A term with the places where it applies."""
 

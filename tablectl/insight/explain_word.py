@@ -12,13 +12,13 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import cache
 from pkgutil import get_data
 
 from tablectl.documents.document import Block, Document, Facts, Listing, Paragraph, page
 from tablectl.model.safe_text import Code
 from tablectl.support.docs_folder import pages_folder
-from tablectl.support.frozen import frozen
 from tablectl.support.json_text import read_json
 
 PAGES = (
@@ -44,7 +44,7 @@ _CELLS = re.compile(r"(?<!\\)\|")
 _RULE = re.compile(r"\|[-:| ]+\|\Z")
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class PageRow:
     """One row of a table. The first cell holds the words."""
 
@@ -130,7 +130,7 @@ def _plain(cell: str, page: str) -> str:
     return _LINK.sub(link, cell).replace("**", "").replace("\\|", "|").strip()
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Fact:
     """A fact about Databricks, or a section about Delta."""
 
@@ -182,7 +182,7 @@ def document_of_fact(fact: Fact) -> Document:
     return page(fact.id, *(Paragraph(each) for each in (fact.text, fact.source, fact.page) if each), record=fact)
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class WordExplanation:
     """What is documented about a word."""
 
@@ -212,7 +212,7 @@ def document_of_word(found: WordExplanation) -> Document:
     return page(name, *blocks, record=found, state=f"(also: {', '.join(also)})" if also else "")
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class DocumentationPage:
     """A page of the documentation."""
 

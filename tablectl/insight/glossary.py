@@ -7,13 +7,12 @@ Which operations cause an exception is not stated there: the matrix of a table s
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
 
 from tablectl.conflicts.transactions import Conflict, Level
 from tablectl.delta.client_families import DELTA_RS
 from tablectl.insight.explain_word import PageRow, conflict_rows
-from tablectl.support.frozen import frozen
 from tablectl.support.json_text import in_json
 
 _WHAT_TO_DO = "what to do"
@@ -22,7 +21,7 @@ _WHAT_IT_ADDS = "what it adds"
 """The column of the table of parts of error classes."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Term:
     """One explained term."""
 

@@ -8,7 +8,7 @@ them. A fix is found by deciding the same pair again, with one fact changed.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Literal
@@ -30,7 +30,6 @@ from tablectl.insight.table_operations import (
     operations_of,
 )
 from tablectl.model.commit_contents import CommittedTransaction
-from tablectl.support.frozen import frozen
 from tablectl.support.json_text import UNWRITTEN, in_json
 
 
@@ -53,7 +52,7 @@ class CellVerdict(StrEnum):
 _MARKS = {"commits": ".", "depends": "~", "cannot tell": "?", "fails": "X"}
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class CellOutcome:
     """An outcome, with what the client of the current transaction raises. Its texts are empty if it commits."""
 
@@ -78,7 +77,7 @@ class CellOutcome:
         return f'{self.exception} ("{self.message}")' if self.message else self.exception
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class MatrixCell:
     """The outcome of the current operation after the committed one."""
 
@@ -121,7 +120,7 @@ class MatrixCell:
         return CellVerdict.FAILS if self.separate.result is ConflictResult.FAILS else CellVerdict.DEPENDS
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Matrix:
     """All cells of one context: current operation by current operation, each in the order of the committed ones."""
 
@@ -190,7 +189,7 @@ def _made_by(current: TableOperation, setting: ConflictContext) -> bool:
     return setting.client.family.runs_sql or current.group in {OperationGroup.ROWS, OperationGroup.FILES}
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class MatrixDifference:
     """A cell that differs in another context of the same table; ``None`` on a side that does not support the pair."""
 
@@ -244,7 +243,7 @@ _LIMITS: Mapping[str, str] = MappingProxyType(
 )
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class RowLevel:
     """The answer for one statement."""
 
@@ -275,7 +274,7 @@ def row_levels(setting: ConflictContext) -> tuple[RowLevel, ...]:
     return tuple(RowLevel(key, *row_level(current), row_level_limits(current)) for key, current in asked)
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class StreamingReader:
     """A stream that reads the table, after a commit of an operation."""
 

@@ -7,7 +7,7 @@ operations at one place touch the same data. At two places they touch different 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from types import MappingProxyType
 from typing import ClassVar, Literal
@@ -29,7 +29,6 @@ from tablectl.model.operations import (
     UpgradeUniform,
 )
 from tablectl.model.operations.drop_feature import drop_feature_commits
-from tablectl.support.frozen import frozen
 
 Place = Literal["a", "b"]
 _PLACES: tuple[Place, ...] = ("a", "b")
@@ -46,7 +45,7 @@ class OperationGroup(StrEnum):
     SETTINGS = "settings"
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Transaction:
     """A commit and what it read: enough to be the committed or the current transaction."""
 
@@ -80,7 +79,7 @@ class Transaction:
 Transactions = Callable[[ConflictContext, Place], tuple[Transaction, ...]]
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class TableOperation:
     """An operation: a row and a column of the matrices. As JSON it is its key."""
 

@@ -5,7 +5,7 @@ are stable.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from importlib import import_module
 from pkgutil import iter_modules
 from types import MappingProxyType
@@ -14,7 +14,6 @@ from tablectl.delta.names import TableName, matches
 from tablectl.lint_rules.rule import LintRule
 from tablectl.model.plan import Severity
 from tablectl.model.table import LiveTable
-from tablectl.support.frozen import frozen
 
 _ORDER = "PLBRD"
 """The first letters of the codes in the order of the documentation."""
@@ -32,7 +31,7 @@ RULES: Mapping[str, LintRule] = MappingProxyType(
 """Every rule by code, in documentation order."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class LintSetting:
     """The setting of one code in ``lint:`` of the configuration."""
 
@@ -55,7 +54,7 @@ def _no_checks(_live: LiveTable) -> tuple[tuple[str, str], ...]:
     return ()
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Severities:
     """The severity of each code in a repository, and the rules that it adds."""
 

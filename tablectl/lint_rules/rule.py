@@ -5,7 +5,7 @@ are known.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from datetime import date
 from typing import Literal, get_args
 
@@ -19,7 +19,6 @@ from tablectl.model.plan import Change, Value
 from tablectl.model.table import LiveTable
 from tablectl.model.table_options import NO_OPTIONS, TableLock, TableOptions
 from tablectl.model.upkeep import UpkeepPolicy
-from tablectl.support.frozen import frozen
 from tablectl.support.json_text import UNWRITTEN
 
 Found = Iterator[tuple[str, str]]
@@ -33,7 +32,7 @@ Mend = tuple[tuple[str, str, Value], ...]
 """What a policy would declare: an attribute, the key of a map (otherwise empty), and the value."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class RuleFinding:
     """The finding of a rule."""
 
@@ -43,7 +42,7 @@ class RuleFinding:
     """The id of the attribute or property; empty if the finding concerns the whole table."""
 
 
-@frozen(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LintedState:
     """The state that the rules check."""
 
@@ -143,7 +142,7 @@ class LintedState:
             return ()
 
 
-@frozen(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LintRule:
     """One code: its documentation, its default severity and its check."""
 

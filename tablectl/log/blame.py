@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from tablectl.log.catalog_managed import open_log
 from tablectl.log.history import History
@@ -16,13 +17,12 @@ from tablectl.model.plan import Value
 from tablectl.model.table import LOOK_BACK, LiveTable
 from tablectl.storage.log_stores import Stores
 from tablectl.storage.table_log import TableLog, VanishedError
-from tablectl.support.frozen import frozen
 
 MOST_COMMITS = 1000
 """The default maximum number of commits to walk per table."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class BlameQuestion:
     """A fact of a table whose origin is requested."""
 
@@ -33,7 +33,7 @@ class BlameQuestion:
     """Set if a commit alone shows that it brought the fact. The values are then not compared."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Origin:
     """The origin of a fact of a table."""
 
@@ -46,7 +46,7 @@ class Origin:
     """Set without a commit: the fact held before this version, and the available log does not show since when."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class BlameQuery:
     """One table in its current state, and the questions about it."""
 
@@ -55,7 +55,7 @@ class BlameQuery:
     most: int = MOST_COMMITS
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class BlameResult:
     """The answers to a query, one per question, and the walked commits, newest first."""
 

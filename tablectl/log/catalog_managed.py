@@ -7,6 +7,7 @@ from __future__ import annotations
 import io
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future
+from dataclasses import dataclass
 from typing import TypeVar
 
 from tablectl.delta.names import TableName
@@ -18,7 +19,6 @@ from tablectl.model.table import CatalogDifference, CatalogFacts, LiveTable
 from tablectl.storage.log_stores import Stores
 from tablectl.storage.read_budget import ReadBudget
 from tablectl.storage.table_log import LINE_BYTES, STAGED, FirstNames, TableLog, VanishedError
-from tablectl.support.frozen import frozen
 
 _Result = TypeVar("_Result")
 _Item = TypeVar("_Item")
@@ -75,7 +75,7 @@ def _columns(table: LiveTable) -> str:
     return ", ".join(f"{field.name} {field.type}" for field in table.schema.fields)
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class CatalogLog:
     """A ``TableLog`` with the commits that only the catalog knows. A staged file that the catalog does not list was
     never ratified, and is not part of the log.

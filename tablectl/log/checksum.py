@@ -6,6 +6,7 @@ never overwritten. It can be missing, incomplete, left over from an earlier tabl
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import inf
 
 from tablectl.delta.protocol import Protocol
@@ -21,12 +22,11 @@ from tablectl.log.parse_action import (
     parse_protocol,
 )
 from tablectl.log.parse_commit import ParsedCommit, whole_number
-from tablectl.support.frozen import frozen
 
 _BINS_LIMIT = 1000
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class SizeBin:
     """The files of a version from one size to another."""
 
@@ -36,7 +36,7 @@ class SizeBin:
     bytes: int
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Checksum:
     """The contents of a ``.crc`` file."""
 

@@ -8,6 +8,7 @@ of a file lie between them all the same (``StatisticsCollection.scala``).
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from datetime import date
 from itertools import islice
 
@@ -21,7 +22,6 @@ from tablectl.log.parse_action import FileAction, parse_json
 from tablectl.model.commit_contents import ColumnValues
 from tablectl.storage.log_stores import Stores
 from tablectl.storage.table_log import TableLog, VanishedError
-from tablectl.support.frozen import frozen
 
 MOST_FILES = 200_000
 """The maximum number of files whose statistics are read."""
@@ -30,7 +30,7 @@ _WHOLE = frozenset({"byte", "short", "integer", "long"})
 _Value = int | str
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class _Range:
     """The values of one file."""
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import islice
 from math import inf
 
@@ -33,7 +33,6 @@ from tablectl.model.stamp import read_stamp
 from tablectl.model.table import LiveTable
 from tablectl.model.upkeep import OptimizePolicy, UpkeepFacts, UpkeepPolicy, WriterFiles, kept_seconds
 from tablectl.storage.table_log import TableLog, VanishedError
-from tablectl.support.frozen import frozen
 from tablectl.support.json_text import read_json
 
 _MOST_SEARCHED = 1000
@@ -229,7 +228,7 @@ def read_upkeep_facts(table: LiveTable, history: History, policy: UpkeepPolicy) 
     )
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class FileSizes:
     """The files of a version, and how many of them are small and can be merged."""
 

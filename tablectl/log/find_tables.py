@@ -34,7 +34,6 @@ from tablectl.model.patterns import (
 from tablectl.storage.log_stores import Stores
 from tablectl.storage.object_stores import StoreOptions
 from tablectl.storage.table_log import DENIED, VanishedError
-from tablectl.support.frozen import frozen
 
 _STATEMENTS = 8
 """The maximum number of statements at the same time."""
@@ -45,7 +44,7 @@ _Schema = tuple[str, str]
 _Looked = dict[TableName, str | TablectlError]
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class PatternMatches:
     """The live Delta tables that were found, and the failures."""
 
@@ -246,7 +245,7 @@ class _Bound:
         return False
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class _Linked:
     """A link, its target, and the path of that below the base of the pattern; "" if it is not below the base."""
 
@@ -310,7 +309,7 @@ def _may_be_folder(entry: os.DirEntry[str]) -> bool:
         return False
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class _Buckets:
     """Prefixes in object stores."""
 
@@ -333,7 +332,7 @@ class _Buckets:
         return self.stores.open_object(location).folders()
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class _Globs:
     """The globs of one level, each with the patterns that have it there."""
 
@@ -366,7 +365,7 @@ _Level = dict[_Steps, list[int]]
 """Directories that match the same number of path segments, each with the patterns that lead to it."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class _Walk:
     """The search for all patterns of one base, level by level."""
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from tablectl.model.errors import LiveError
 from tablectl.storage.table_log import STAGED
-from tablectl.support.frozen import frozen
 from tablectl.support.json_text import read_json
 
 _DIGITS = 20
@@ -36,7 +36,7 @@ class DamagedCheckpointError(LiveError):
         """Those of the checkpoint."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Checkpoint:
     """A complete checkpoint: all its parts, or its single V2 file."""
 
@@ -44,7 +44,7 @@ class Checkpoint:
     files: tuple[str, ...]
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class LogFiles:
     """The relevant files of a listing."""
 
@@ -58,7 +58,7 @@ class LogFiles:
     """Whether these are all files of the log."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Segment:
     """One version: its newest checkpoint, and every commit after that."""
 

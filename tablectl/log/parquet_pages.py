@@ -11,9 +11,8 @@ Parquet format, ``parquet.thrift`` ("PageHeader"), "Encodings" and "Data Pages";
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
-
-from tablectl.support.frozen import frozen
 
 PAGE_BYTES = 32 << 20
 """The maximum size of one unpacked page. Writers close a page at about 1 MB, but one value can be larger."""
@@ -46,7 +45,7 @@ Unpack = Callable[[bytes, int], bytes]
 """Takes stored bytes and their unpacked size, returns the unpacked bytes."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Page:
     """One page, from its header."""
 
@@ -61,7 +60,7 @@ class Page:
     body: bytes
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Leaf:
     """The facts about a column in the schema and the footer."""
 
@@ -76,7 +75,7 @@ class Leaf:
         return self.width or longest_value(dictionary, self.unpack)
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Cost:
     """The cost of the pages of one column in one row group."""
 
@@ -251,7 +250,7 @@ def _count_packed(data: bytes, width: int, highest: int, count: int) -> tuple[in
     return present, full
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Chunk:
     """The position of a column's bytes in a row group, from the footer."""
 

@@ -7,7 +7,7 @@ the Delta protocol describes ("Actions"). Unknown fields are ignored, as the pro
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 from urllib.parse import unquote
@@ -15,7 +15,6 @@ from urllib.parse import unquote
 from tablectl.delta import keys
 from tablectl.delta.protocol import Protocol
 from tablectl.model.commit import AppTransaction
-from tablectl.support.frozen import frozen
 from tablectl.support.json_text import JsonBudgetError, check_json, read_json, write_json
 
 CLUSTERING = keys.CLUSTERING_DOMAIN
@@ -49,7 +48,7 @@ class BudgetError(JsonBudgetError):
     """A part of a log exceeds a limit."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Metadata:
     """A ``metaData`` action, with its schema still as text."""
 
@@ -60,7 +59,7 @@ class Metadata:
     properties: Mapping[str, str]
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class DomainMetadata:
     """A ``domainMetadata`` action: the configuration of a domain from this version on, or its removal."""
 
@@ -73,7 +72,7 @@ Partition = tuple[tuple[str, str | None], ...]
 """The values of a file's partition columns, sorted by physical name."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class FileAction:
     """An ``add`` or ``remove``. ``key`` is the path with the deletion vector: the identity that log replay uses."""
 
@@ -89,7 +88,7 @@ class FileAction:
     """Its statistics as JSON, if they were requested; "" if it has none."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Counts:
     """The totals of a version's files."""
 

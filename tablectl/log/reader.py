@@ -44,7 +44,6 @@ from tablectl.model.table import LOOK_BACK, WITH_HISTORY, Depth, LiveTable
 from tablectl.storage.log_stores import Stores
 from tablectl.storage.object_stores import StoreOptions
 from tablectl.storage.table_log import AHEAD, PAGE, TableLog
-from tablectl.support.frozen import frozen
 
 MOST_FILES = 200_000
 """The maximum number of files for which a layout is measured."""
@@ -57,7 +56,7 @@ _log = logging.getLogger(__name__)
 _NO_CACHE = TableCache()
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class ReadRequest:
     """A table to read. ``depth`` chooses how much from the table's state: most tables match their policy and need no
     more.
@@ -68,7 +67,7 @@ class ReadRequest:
     depth: Callable[[LiveTable], Depth]
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class _Extent:
     """What is to be read of one table."""
 
@@ -83,7 +82,7 @@ class _Extent:
 _NEWEST = _Extent()
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Reading:
     """A table that was just read."""
 

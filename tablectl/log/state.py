@@ -25,7 +25,6 @@ from tablectl.model.commit import Commit
 from tablectl.model.errors import LiveError
 from tablectl.model.safe_text import cut
 from tablectl.storage.table_log import AHEAD
-from tablectl.support.frozen import frozen
 
 _NOT_CLUSTERED = DomainMetadata(CLUSTERING, "", removed=True)
 _READER = 3
@@ -55,7 +54,7 @@ _CATALOG_PROPERTIES = (
 _MAPPED = frozenset({"name", "id"})
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class State:
     """The table-level actions of a version's log, not yet interpreted."""
 
@@ -269,7 +268,7 @@ def frozen_properties(metadata: Metadata) -> MappingProxyType[str, str]:
 _NO_COMMITS: Mapping[int, Commit] = MappingProxyType({})
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class KnownState:
     """The state of a table at a version."""
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import takewhile
 from zoneinfo import ZoneInfo
@@ -16,7 +17,6 @@ from zoneinfo import ZoneInfo
 from cronsim import CronSim, CronSimError
 
 from tablectl.delta.names import TableName, matches
-from tablectl.support.frozen import frozen
 
 LONGEST = timedelta(days=31)
 """The longest window. Several rules can express a longer one."""
@@ -31,7 +31,7 @@ month.
 _FIRST = datetime(2024, 1, 1, tzinfo=UTC)
 
 
-@frozen(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
     """Recurring windows: when they begin, how long each lasts, and which tables they cover."""
 
@@ -80,7 +80,7 @@ class Rule:
         raise ValueError(f"no window of {self.cron} is open at {now}")
 
 
-@frozen(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Calendar:
     """The rules of a repository. Deny takes precedence. If allow rules exist, one must be open. Without rules an apply
     may always run.
@@ -183,7 +183,7 @@ def check_zone(text: str) -> str:
     return text
 
 
-@frozen(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TableWindow:
     """How the protected window of one table differs from the configuration's."""
 

@@ -5,17 +5,16 @@ its catalog first, and the rights of a principal, which statements need on Datab
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Final, Literal
 
 from tablectl.delta.protocol import Protocol
-from tablectl.support.frozen import frozen
 
 CATALOG_FEATURES = frozenset({"catalogManaged", "catalogOwned", "catalogOwned-preview"})
 """The table features with which a table's commits go through its catalog (Delta protocol, "Catalog-managed tables")."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class CatalogEntry:
     """What a catalog says about a table besides its state. ``None`` and empty texts mean that it does not say."""
 
@@ -31,7 +30,7 @@ class CatalogEntry:
     """Whether another catalog owns the table, and this one only shows it: ``table_type`` is ``FOREIGN``."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class ManagedTable:
     """One answer of a catalog about a table that it manages."""
 
@@ -72,7 +71,7 @@ _MEANS: Mapping[Right, frozenset[str]] = {
 optimization, where another one takes MANAGE: nothing is reported as missing that one of them allows."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class TableRights:
     """The rights of a principal on a table, as far as its catalog tells."""
 

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from tablectl.delta.keys import NOTHING_SET
 from tablectl.delta.protocol import Client
 from tablectl.model.stamp import Stamp, read_stamp
-from tablectl.support.frozen import frozen
 from tablectl.support.json_text import UNWRITTEN, in_json
 
 UNKNOWN_CLIENT = Client("unknown")
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class AppTransaction:
     """A ``txn`` action: the last batch that an application, usually a stream, wrote to the table with this commit."""
 
@@ -29,7 +28,7 @@ STATEMENT_ID = "queryHistoryStatementId"
 """In ``Commit.job``: the statement of a SQL warehouse that made the commit, by its id in the history of queries."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Commit:
     """One entry of a table's history: what the commit did, and the contents of its ``commitInfo``.
 
@@ -96,7 +95,7 @@ class Commit:
         return self.user or (f"cluster {cluster}" if cluster else "")
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class WriteHistory:
     """The commits of the last 30 days, as far as they show who writes a table, and how."""
 

@@ -6,11 +6,11 @@ A partition is the values of a file in the order of the table's partition column
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal
 
 from tablectl.model.commit import Commit
-from tablectl.support.frozen import frozen
 
 Partition = tuple[str | None, ...]
 
@@ -59,7 +59,7 @@ class Kind(StrEnum):
     """An append of files, on Databricks."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class File:
     """A data file."""
 
@@ -67,7 +67,7 @@ class File:
     partition: Partition = ()
 
 
-@frozen(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MetadataChange:
     """A ``metaData`` action, as its differences from the version before it. All empty: it repeats the previous one."""
 
@@ -86,7 +86,7 @@ class MetadataChange:
     """Delta's tag on the commit: only identity high-water marks moved, or only row tracking was enabled."""
 
 
-@frozen(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ProtocolChange:
     """A ``protocol`` action, as its differences from the version before it."""
 
@@ -94,7 +94,7 @@ class ProtocolChange:
     removes: tuple[str, ...] = ()
 
 
-@frozen(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CommittedTransaction:
     """A commit that took its version before the current transaction could."""
 
@@ -156,7 +156,7 @@ PartitionValues = tuple[tuple[str, str | None], ...]
 """The values of a file's partition columns, sorted by physical name; ``()`` without partitions."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class CommitFiles:
     """A commit with the files that it adds and removes."""
 
@@ -170,7 +170,7 @@ class CommitFiles:
     removed_bytes: int = 0
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class UnnamedFiles:
     """Data files that no commit names, of a time in which all commits are known. Failed writes leave them behind."""
 
@@ -182,7 +182,7 @@ class UnnamedFiles:
     """The files, and their bytes, that are newer than the newest commit: a write may be running."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class PastCommits:
     """The commits of a table, newest first, with their files."""
 
@@ -193,7 +193,7 @@ class PastCommits:
     """``None`` if the table was not listed."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class ColumnValues:
     """What the statistics of the files tell about the values of a column."""
 

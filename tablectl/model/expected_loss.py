@@ -13,11 +13,10 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 from statistics import median
-
-from tablectl.support.frozen import frozen
 
 HOUR = 3600.0
 HOURS = 168
@@ -53,7 +52,7 @@ _SAME = 0.0005
 """Expected numbers of failed writes that differ by less are equal."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class PastWrite:
     """A write of the past that committed."""
 
@@ -65,7 +64,7 @@ class PastWrite:
     """The longest duration that the log permits, for a write whose commit records none."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Period:
     """The time in which all writes of a table are known, in seconds since the epoch."""
 
@@ -78,7 +77,7 @@ class Period:
         return max(self.end - self.start, 0.0)
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class ExpectedLoss:
     """What one moment costs."""
 
@@ -97,7 +96,7 @@ class ExpectedLoss:
         return f"{failed} failed writes, {work} of work"
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class CommitWindow:
     """The commits of an apply that fail a writer."""
 
@@ -154,7 +153,7 @@ def quietest_hour(week: Sequence[ExpectedLoss], start: int = 0) -> int:
     return min(hours, key=rank)
 
 
-@frozen(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StatementLoss:
     """The expected loss of one statement for writers without a guard, by the hour of the week in UTC."""
 
@@ -169,7 +168,7 @@ class StatementLoss:
         _check(self.failed, self.seconds, {HOURS})
 
 
-@frozen(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TableLoss:
     """The expected loss of all blocking and rewriting statements of a table in one window."""
 
@@ -376,7 +375,7 @@ def _weight(age: int) -> float:
 # Usual times
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class UsualTime:
     """A time of the day at which a writer usually runs, in UTC."""
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
-from tablectl.support.frozen import frozen
 
-
-@frozen(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FileGroup:
     """Data files with the same clustering columns."""
 
@@ -19,7 +18,7 @@ class FileGroup:
     bytes: int = 0
 
 
-@frozen(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ClusteringState:
     """The clustering of a table's data, by file."""
 
@@ -50,7 +49,7 @@ class ClusteringState:
         return FileGroup(files=sum(part.files for part in parts), bytes=sum(part.bytes for part in parts))
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class PartitionLayout:
     """How the files of a partitioned table are distributed over its partitions, from the log."""
 

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from enum import StrEnum
-
-from tablectl.support.frozen import frozen
 
 DISTRIBUTIONS = ("tablectl-guard", "tablectl")
 """In the order in which they are installed: the second needs the first."""
@@ -31,7 +30,7 @@ class CiSystem(StrEnum):
     NONE = "none"
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class InstallSource:
     """A repository at a commit, or a folder of wheels."""
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from itertools import groupby
 
@@ -21,7 +22,6 @@ from tablectl.delta.names import (
     parse_table,
     quote_name,
 )
-from tablectl.support.frozen import frozen
 
 MAGIC = "*?["
 ANY_DEPTH = "**"
@@ -64,7 +64,7 @@ def check_glob(glob: str) -> None:
             raise NameSyntaxError(f"a [ in {glob!r} is never closed: write [[] for the character itself")
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class CatalogPattern:
     """Matches tables of a catalog. ``schema`` and ``table`` are globs. The catalog is literal, because Spark does not
     list catalogs that were not used before.
@@ -127,7 +127,7 @@ def _folded_match(text: str, glob: str) -> bool:
     return fnmatchcase(text.casefold(), glob.casefold())
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class PathPattern:
     """Matches tables by location: directories below ``base``, one level for each glob in ``steps``. The only step of a
     place on the command line is ``ANY_DEPTH``: directories of any depth. Policies cannot write it (``check_glob``).
@@ -242,7 +242,7 @@ _Key = tuple[str, str]
 _EVERY: _Key = ("every", "")
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class PatternIndex:
     """Patterns filed by a text that they require."""
 

@@ -17,7 +17,6 @@ from tablectl.model.file_layout import ClusteringState
 from tablectl.model.report_methods import ReportMethods
 from tablectl.model.table_options import NO_OPTIONS, TableOptions
 from tablectl.model.writers_in_history import NO_EVIDENCE, ClientFact, PartitionWriter, WriterEvidence
-from tablectl.support.frozen import frozen
 from tablectl.support.json_text import OMITTED
 
 Value = str | tuple[str, ...] | None
@@ -76,7 +75,7 @@ def strictest(*phases: Phase) -> Phase:
     return max(phases, key=lambda phase: phase.rank)
 
 
-@frozen(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnFact:
     """The assumption of a change about a column that it names."""
 
@@ -84,7 +83,7 @@ class ColumnFact:
     type: str
 
 
-@frozen(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
     """One difference: an attribute of a table has the value ``before``, and the policy declares ``after``."""
 
@@ -106,7 +105,7 @@ class Change:
         return f"{self.attribute}.{self.key}" if self.key else self.attribute
 
 
-@frozen(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CommitEffect:
     """The contents of a statement's commits that matter for concurrent transactions (delta-2)."""
 
@@ -138,7 +137,7 @@ class CommitEffect:
     """Whether it reads all rows of the table before its commit."""
 
 
-@frozen(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Rewrite:
     """Data that a statement may rewrite. ``None`` means unknown."""
 
@@ -154,7 +153,7 @@ class Rewrite:
     """Whether the rows are copied beside the live table, and only the last changes behind the gate."""
 
 
-@frozen(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Backfill:
     """Files whose log entries are written again so that their rows get ids. The files themselves do not change."""
 
@@ -167,7 +166,7 @@ class Backfill:
 ReaderKind = Literal["every", "with schema tracking", "on Databricks"]
 
 
-@frozen(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Statement:
     """One statement of a plan, with everything that a reviewer needs to know about it."""
 
@@ -213,7 +212,7 @@ class Statement:
     """The ids of the changes whose old value no statement brings back."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Reason:
     """Why a change cannot be made, and what to do instead."""
 
@@ -227,7 +226,7 @@ class Reason:
         return Refusal(change=change, reason=self.reason, fix=self.fix, condition=self.condition)
 
 
-@frozen(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
     """Why a change is not made. A table with a refusal is excluded from the apply as a whole."""
 
@@ -239,7 +238,7 @@ class Refusal:
     """The error class that the engine would return, or the code of a finding with severity error."""
 
 
-@frozen(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
     """Information about a planned table for reviewers. ``code`` is stable (``lint_rules``)."""
 
@@ -252,7 +251,7 @@ class Finding:
     """The configured reason for the severity."""
 
 
-@frozen(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ProtocolFact:
     """A protocol in a plan file."""
 
@@ -276,7 +275,7 @@ class ProtocolFact:
         return Protocol(self.reader, self.writer, frozenset(self.reader_features), frozenset(self.writer_features))
 
 
-@frozen(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FeatureFact:
     """A protocol feature that a plan adds."""
 
@@ -286,7 +285,7 @@ class FeatureFact:
     leaves: Leaves
 
 
-@frozen(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Basis:
     """The inputs from which a table's statements are derived: live facts and the options of the policy. They are enough
     to derive the statements again when the plan is loaded.
@@ -350,7 +349,7 @@ class Basis:
         return tuple(Client(client.engine, client.version) for client in self.clients)
 
 
-@frozen(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TablePlan:
     """The plan of one table."""
 
@@ -391,7 +390,7 @@ class TablePlan:
         return bool(self.changes) and not self.refusals
 
 
-@frozen(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TableFailure:
     """A table that could not be read. The other tables are still planned."""
 
@@ -400,7 +399,7 @@ class TableFailure:
     hint: str = ""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class LintedTable:
     """The findings on one table."""
 

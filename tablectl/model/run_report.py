@@ -8,7 +8,6 @@ from enum import StrEnum
 from tablectl.model.errors import ExitCode
 from tablectl.model.plan import Phase, Refusal, TableFailure
 from tablectl.model.report_methods import ReportMethods
-from tablectl.support.frozen import frozen
 from tablectl.support.json_text import in_json
 
 
@@ -58,7 +57,7 @@ _CODES = {
 }
 
 
-@frozen(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CommitRun:
     """A commit seen in the log, of this run or of others."""
 
@@ -79,7 +78,7 @@ class CommitRun:
     """The name of its writer, as in ``WriterRun.name``."""
 
 
-@frozen(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StatementRun:
     """A statement that was sent."""
 
@@ -98,7 +97,7 @@ class StatementRun:
     """The number of metadata commits if each of its keys and columns lists had its own statement."""
 
 
-@frozen(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PossibleFailure:
     """A writer that may have failed once because of the run."""
 
@@ -109,7 +108,7 @@ class PossibleFailure:
     """What fails, and how, because of the statement that did not wait for it."""
 
 
-@frozen(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WriterRun:
     """A writer found in the table's history before the run."""
 
@@ -120,7 +119,7 @@ class WriterRun:
     """When it last committed before the run, in milliseconds since the epoch."""
 
 
-@frozen(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GateRun:
     """The time for which a gate had one value, in milliseconds since the epoch by the wall clock."""
 
@@ -130,7 +129,7 @@ class GateRun:
     until: int
 
 
-@frozen(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class QuietStart:
     """The moment at which a table of an apply with ``--when quiet`` was started: what was expected, and what came."""
 
@@ -150,7 +149,7 @@ class QuietStart:
     """
 
 
-@frozen(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StreamRun:
     """A declared streaming query before and after the run, by its checkpoint."""
 
@@ -174,7 +173,7 @@ class StreamRun:
     note: str = ""
 
 
-@frozen(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TableRun:
     """The run on one table."""
 
@@ -283,7 +282,7 @@ class TableRun:
         return ExitCode.WINDOW if code is ExitCode.DONE and self.owed else code
 
 
-@frozen(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CanaryTable:
     """A table that was changed before the others, and what was seen of it since."""
 
@@ -311,7 +310,7 @@ class CanaryTable:
         return bool(self.orphans or self.silent or self.stopped)
 
 
-@frozen(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CanaryRun:
     """The tables that were changed first, with ``--canary``, and what was decided."""
 

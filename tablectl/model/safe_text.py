@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Literal
 
 from tablectl.delta.credentials import scrub
 from tablectl.delta.names import INVISIBLE
-from tablectl.support.frozen import frozen
 
 _SENT = (
     "\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200c-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ufffe\uffff"
@@ -217,7 +217,7 @@ _PYTHON = "(spark."
 _SQL = re.compile(r"'(?:[^'\\]|\\.)*(?:'|\\?\Z)|`[^`]*`|(?P<end>\n)", re.DOTALL)
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Code:
     """A statement. ``lines`` hold the statement unchanged: a name in a line can contain control characters."""
 

@@ -13,7 +13,7 @@ and a stamp must be complete."""
 LONGEST_OWNER = 300
 
 
-@dataclass(frozen=True)  # writers read stamps, also on Python 3.9, which ``@frozen`` does not support
+@dataclass(frozen=True)  # writers read stamps, also on Python 3.9, which has no ``slots``
 class Stamp:
     """The run that made a commit, its plan, and the operator's reasons for exceptions."""
 

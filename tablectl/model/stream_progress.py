@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from itertools import pairwise
 
 from tablectl.model.safe_text import time_text
-from tablectl.support.frozen import frozen
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class StreamPosition:
     """How far a query is."""
 
@@ -43,7 +43,7 @@ class StreamPosition:
         return f"{what}, by batch {self.batch}{f' at {when}' if when else ''}"
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class StreamWriter:
     """How far a query is that writes the table and does not read it. Its Delta sink leaves a ``txn`` action in each
     commit.
@@ -68,7 +68,7 @@ class StreamWriter:
         return f"has written batch {self.batch} in version {self.version}{f' at {when}' if when else ''}"
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class UnknownStream:
     """A query whose progress is unknown."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 
 from tablectl.delta.keys import NOTHING_SET
 from tablectl.delta.names import ColumnPath, TableName
@@ -15,12 +15,11 @@ from tablectl.model.commit import Commit, WriteHistory
 from tablectl.model.file_layout import ClusteringState, PartitionLayout
 from tablectl.model.table_options import Optimize
 from tablectl.model.upkeep import UpkeepFacts, UpkeepPolicy
-from tablectl.support.frozen import frozen
 
 _MANY_CLIENTS = 20
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class HistoryTruncation:
     """The age condition for deleting the history that a dropped feature left behind."""
 
@@ -34,7 +33,7 @@ LOOK_BACK = 20
 """The number of commits to search for writers, if writers matter."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Depth:
     """How much of a table to read in addition to protocol, metadata and domains, whose cost does not depend on its
     size.
@@ -81,7 +80,7 @@ WITH_HISTORY = Depth(LOOK_BACK)
 """A table with its history, as far as writers matter."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class CatalogDifference:
     """One fact that a catalog and the log of its table tell differently."""
 
@@ -91,7 +90,7 @@ class CatalogDifference:
     log: str | None
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class CatalogFacts:
     """What a catalog says about a table whose commits go through it."""
 
@@ -104,7 +103,7 @@ class CatalogFacts:
     """Why the log could not be read, if it should have been; empty otherwise."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class LiveTable:
     """One table at one version. ``None`` in a count means unknown, not zero."""
 

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import re
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from datetime import date
 from typing import Literal, get_args
 
-from tablectl.support.frozen import frozen
 from tablectl.support.json_text import OMITTED
 
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class TableLock:
     """``locked:`` of a policy."""
 
@@ -55,7 +54,7 @@ CONSENTS: tuple[Consent, ...] = get_args(Consent)
 """The permitted values of ``allow``."""
 
 
-@frozen(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TableOptions:
     """The options of one table. The defaults apply if no policy sets an option."""
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Literal
 
 from tablectl.delta.properties import DEFAULT_FILE_RETENTION, parse_interval
 from tablectl.model.table_options import Optimize, parse_size
-from tablectl.support.frozen import frozen
 
 NEVER = "never"
 """Cancels an inherited ``every``."""
@@ -73,7 +72,7 @@ def is_interval(text: str) -> bool:
         return False
 
 
-@frozen(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class OptimizePolicy:
     """When the files of a table are merged: if either condition holds."""
 
@@ -106,7 +105,7 @@ class OptimizePolicy:
         return "" if self.small_files or self.every else "needs `small_files` or `every`"
 
 
-@frozen(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class VacuumPolicy:
     """When files that no version needs any more are deleted. The table's own retention says which these are."""
 
@@ -120,7 +119,7 @@ class VacuumPolicy:
 
 def read_optimize(text: str) -> OptimizePolicy:
     """Parses ``OptimizePolicy.text``."""
-    return OptimizePolicy(**{"target": OptimizePolicy.target, **_pairs(text)})
+    return OptimizePolicy(**_pairs(text))
 
 
 def read_vacuum(text: str) -> VacuumPolicy:
@@ -132,7 +131,7 @@ def _pairs(text: str) -> Mapping[str, str]:
     return {key: value for key, _, value in (part.partition(" ") for part in text.split(", "))}
 
 
-@frozen(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class UpkeepPolicy:
     """What a policy declares about the upkeep of one table."""
 
@@ -147,7 +146,7 @@ class UpkeepPolicy:
         return span_seconds(found.every) if found and found.every and found.every != NEVER else None
 
 
-@frozen(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WriterFiles:
     """The files that one writer added, by the metrics of its commits."""
 
@@ -157,7 +156,7 @@ class WriterFiles:
     bytes: int = 0
 
 
-@frozen(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class UpkeepFacts:
     """What the log of a table says of its files. ``None`` in a count means unknown."""
 
@@ -192,7 +191,7 @@ class UpkeepFacts:
     """Those that added files, the one with most files first."""
 
 
-@frozen(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class UpkeepTask:
     """One kind of upkeep of one table: whether it is due, since when and why."""
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from tablectl.model.commit import Commit
 from tablectl.model.table import LiveTable
-from tablectl.support.frozen import frozen
 from tablectl.support.json_text import read_json
 
 _KEEPS_ROWS = frozenset(
@@ -19,7 +19,7 @@ _CREATES = frozenset({"ErrorIfExists", "Ignore"})
 """Modes of a write that fails, or does nothing, if the table exists."""
 
 
-@frozen(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ClientFact:
     """A client in a table's history."""
 
@@ -31,7 +31,7 @@ class ClientFact:
     """
 
 
-@frozen(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WriterEvidence:
     """The commits from which a table's writers are known."""
 
@@ -45,7 +45,7 @@ class WriterEvidence:
 NO_EVIDENCE = WriterEvidence()
 
 
-@frozen(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionWriter:
     """A writer in a table's history that names the table's partition columns, or a stream that may."""
 

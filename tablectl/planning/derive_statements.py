@@ -9,7 +9,7 @@ SET of its own: any other key in it would fail them (delta-1.1).
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from tablectl.attributes.base import ChangeTarget, PlannedOperation
@@ -32,7 +32,6 @@ from tablectl.model.plan import Basis, Change, Phase, Refusal, Statement, TableP
 from tablectl.model.safe_text import LONGEST_VALUE, is_cut
 from tablectl.model.table import LiveTable
 from tablectl.model.table_options import NO_OPTIONS, TableOptions
-from tablectl.support.frozen import frozen
 
 
 def operations_for(changes: Sequence[Change], basis: Basis) -> tuple[PlannedOperation, ...]:
@@ -127,7 +126,7 @@ def _rewrite_refusal(planned: Sequence[PlannedOperation], basis: Basis) -> Refus
     return None
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class DerivedTable:
     """Each part is computed once per table and passed on."""
 
@@ -346,7 +345,7 @@ def _undo(group: list[PlannedOperation], dialect: str) -> list[Operation]:
     return [_merged(each) for each in (unsets, sets) if each] + rest
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class StreamStop:
     """A statement that stops every query that reads the table."""
 

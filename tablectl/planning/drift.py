@@ -18,13 +18,12 @@ from tablectl.model.table import CatalogDifference, LiveTable
 from tablectl.policies.declared_tables import TableSpec
 from tablectl.policies.write_live_values import AdoptableValue, Adoption
 from tablectl.policies.yaml_nodes import SourceFile
-from tablectl.support.frozen import frozen
 from tablectl.support.json_text import OMITTED, UNWRITTEN, in_json
 
 _ADDED = "numDeletionVectorsAdded"
 
 
-@frozen(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
     """One attribute or property that differs from its declaration."""
 
@@ -36,7 +35,7 @@ class Difference:
     """The commit that caused the difference, if known."""
 
 
-@frozen(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SlippedTable:
     """A table that was created since the last apply, and not as a policy declares."""
 
@@ -48,7 +47,7 @@ class SlippedTable:
     """What adopts or changes it."""
 
 
-@frozen(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TableDrift:
     """A table that differs from its policy, or its catalog from its log."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from tablectl.attributes.policy import OWNED, OWNED_KEYS, attribute, why_refused
 from tablectl.conflicts.delta_spark_rules import RELEASES
@@ -14,12 +15,11 @@ from tablectl.lint_rules import RULES
 from tablectl.model.operations import Operation, SetProperties, UnsetProperties
 from tablectl.model.plan import Basis, ProtocolFact
 from tablectl.model.writers_in_history import ClientFact
-from tablectl.support.frozen import frozen
 
 _SAMPLE = "true"
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class PropertyExplanation:
     """The explanation of one property key."""
 

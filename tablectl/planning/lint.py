@@ -9,7 +9,7 @@ history are not: like refusals, they are protected by the plan's digest.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from types import MappingProxyType
@@ -23,11 +23,10 @@ from tablectl.model.safe_text import printable
 from tablectl.model.table import LiveTable
 from tablectl.policies.declared_tables import TableSpec
 from tablectl.policies.own_rules import FAILED, OwnRule, TableToLint
-from tablectl.support.frozen import frozen
 from tablectl.support.json_text import in_json
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Linted:
     """The result of ``tablectl lint``."""
 

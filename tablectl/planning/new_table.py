@@ -7,6 +7,7 @@ The attributes say it, in operations (``Attribute.born``). A CREATE TABLE, and e
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from types import MappingProxyType
 
 from tablectl.attributes.base import ChangeTarget
@@ -34,7 +35,6 @@ from tablectl.model.table_options import NO_OPTIONS, TableOptions
 from tablectl.planning.derive_statements import derive_table, operations_for
 from tablectl.planning.diff import diff
 from tablectl.planning.locked_out_clients import brought_back, protocol_refusals
-from tablectl.support.frozen import frozen
 
 _FIRST = Protocol(1, 1)
 _SAID = (SetNotNull, DropNotNull, UnsetManaged)
@@ -42,7 +42,7 @@ _SAID = (SetNotNull, DropNotNull, UnsetManaged)
 _MANAGED = "Unity Catalog owns the storage of each table that is created without a location"
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Birth:
     """What a new table is created with."""
 
@@ -89,7 +89,7 @@ def birth_clauses(birth: Birth, location: str = "") -> tuple[str, ...]:
     )
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class PlannedBirth:
     """The CREATE TABLE of one table."""
 

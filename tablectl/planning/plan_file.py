@@ -9,7 +9,7 @@ import hashlib
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tablectl.attributes.policy import check_declarable
@@ -23,12 +23,11 @@ from tablectl.model.safe_text import escape_output, listed
 from tablectl.planning.derive_statements import DerivedTable, derive_table
 from tablectl.planning.locked_out_clients import DERIVED, added_features
 from tablectl.planning.plan_table import consent_refusals, derived_findings
-from tablectl.support.frozen import frozen
 from tablectl.support.json_text import MOST_VALUES, JsonBudgetError, check_json, json_form, read_json, write_json
 from tablectl.version import __version__
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class PlanLimits:
     """``None`` means no limit."""
 
@@ -226,7 +225,7 @@ _AGAIN = "plan all shards again, at one commit of the policies"
 _TOLD = 5
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Shard:
     """One of ``count`` parts of all tables, from 1."""
 

@@ -6,7 +6,7 @@ Upkeep never changes a plan: it has no change and no plan file. What is due is d
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from math import ceil
 
 from tablectl.attributes.base import PlannedOperation
@@ -30,7 +30,6 @@ from tablectl.model.upkeep import (
 )
 from tablectl.planning.derive_statements import DerivedTable, statement_of
 from tablectl.planning.plan_table import table_loss
-from tablectl.support.frozen import frozen
 from tablectl.support.json_text import UNWRITTEN
 
 OPTIMIZE = "upkeep.optimize"
@@ -44,7 +43,7 @@ VACUUM_RISKS = (
 _NOT_LOGGED = "no VACUUM is in the log: on S3 Delta records none unless it is asked to"
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class ShallowClones:
     """The tables that read files of another one, as far as a look at the known tables tells."""
 
@@ -61,7 +60,7 @@ def no_clones() -> ShallowClones:
     return ShallowClones()
 
 
-@frozen(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class UpkeepTable(TablePlan):
     """The statements that are due on one table, in the form in which an apply runs tables."""
 

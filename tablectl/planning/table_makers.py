@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from tablectl.attributes.policy import OWNED
@@ -34,7 +34,6 @@ from tablectl.planning.table_maker_files import (
     shell_word,
 )
 from tablectl.policies.write_yaml import quoted, write_key
-from tablectl.support.frozen import frozen
 
 _DELTA_RS = frozenset(
     key.lower()
@@ -56,7 +55,7 @@ _FIRST = "create the table with `tablectl create` first"
 _JINJA = re.compile(r"\{[{%#]")
 
 
-@frozen(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BirthScope:
     """Tables that are made with the same settings: one table, or those that a pattern matches."""
 
@@ -75,7 +74,7 @@ class BirthScope:
         return Left(what, why, f"{self.text} ({self.place})")
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Left:
     """What a maker has no words for."""
 
@@ -87,7 +86,7 @@ class Left:
     """The table or pattern that needs it, with its place."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Written:
     """The settings of a maker."""
 
@@ -95,7 +94,7 @@ class Written:
     left: tuple[Left, ...] = ()
 
 
-@frozen(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Maker:
     """One kind of client that creates tables."""
 
@@ -366,7 +365,7 @@ MAKERS: Mapping[str, Maker] = MappingProxyType(
 """Each maker by its name."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Disagreement:
     """One setting of a file that is not as the policies need it."""
 

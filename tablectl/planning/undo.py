@@ -5,7 +5,7 @@ as far as the table still has what the run left.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from tablectl.attributes.features import dropped_features
@@ -18,7 +18,6 @@ from tablectl.planning.drift import declarable
 from tablectl.planning.import_table import values_of_table
 from tablectl.policies.declared_tables import TableSpec
 from tablectl.policies.write_live_values import AdoptableValue
-from tablectl.support.frozen import frozen
 from tablectl.support.json_text import UNWRITTEN, in_json
 
 Outcome = Literal["refused", "undo", "nothing"]
@@ -26,7 +25,7 @@ Outcome = Literal["refused", "undo", "nothing"]
 _NO_POLICY = Policy()
 
 
-@frozen(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunOnTable:
     """The commits of a run on one table."""
 
@@ -35,7 +34,7 @@ class RunOnTable:
     """The oldest first."""
 
 
-@frozen(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PastRun:
     """One apply, as far as its commits tell."""
 
@@ -68,7 +67,7 @@ class PastRun:
         return tuple(dict.fromkeys(commit.user or commit.client.text() for commit in self.commits))
 
 
-@frozen(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PastRuns:
     """The runs on some tables."""
 
@@ -81,7 +80,7 @@ class PastRuns:
     format: int = 2
 
 
-@frozen(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ValueUndo:
     """A value that a run changed. ``change`` leads from what the run found (``before``) to what it left (``after``)."""
 
@@ -94,7 +93,7 @@ class ValueUndo:
     """
 
 
-@frozen(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TableUndo:
     """What a run changed on one table, and what an undo makes of it."""
 
@@ -123,7 +122,7 @@ class TableUndo:
         return tuple(_adoptable_value(self.spec, value.change) for value in self.values)
 
 
-@frozen(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunUndo:
     """What a run changed, table by table, and what an undo makes of it."""
 

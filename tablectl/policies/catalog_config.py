@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
 from tablectl.policies.declare_setting import section, setting
 from tablectl.policies.field_types import Text, Word, matching
-from tablectl.support.frozen import frozen
 
 _ACCOUNT = re.compile(r"[0-9]{12}")
 _REGION = re.compile(r"[a-z]{2}[a-z0-9-]{1,40}")
@@ -23,7 +23,7 @@ def _line(given: str) -> str:
     return given
 
 
-@frozen(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CatalogConfig:
     """One catalog."""
 

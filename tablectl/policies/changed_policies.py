@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
@@ -29,11 +30,10 @@ from tablectl.policies.repository import (
     variables_for,
 )
 from tablectl.policies.variables import Variables
-from tablectl.support.frozen import frozen
 from tablectl.support.git import GitError, find_checkout
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class EarlierPolicies:
     """The policies of an earlier commit."""
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from tablectl.delta.names import NameSyntaxError, TableName, column_text, split_parts
 from tablectl.model.errors import UsageError
 from tablectl.support.files import NotRegularError, TooLargeError, read_regular
-from tablectl.support.frozen import frozen
 from tablectl.support.json_text import MOST_VALUES, JsonBudgetError, read_json, write_json
 
 LARGEST = 256 << 20
@@ -33,7 +33,7 @@ _PARTITIONING = "partition_by"
 _PROPERTIES = "tblproperties"
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class DbtTable:
     """A Delta table that a dbt project builds, with the settings of its configuration."""
 

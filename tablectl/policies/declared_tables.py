@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from tablectl.attributes.policy import VALUE_TYPES, Policy
 from tablectl.delta.locations import canonical_location
@@ -32,13 +32,12 @@ from tablectl.policies.merge_layers import (
 from tablectl.policies.option_fields import options_of, upkeep_of, window_of
 from tablectl.policies.spelling_hints import shown
 from tablectl.policies.yaml_nodes import SourceFile
-from tablectl.support.frozen import frozen
 from tablectl.support.json_text import json_form, write_json
 
 _NONE = Declarations()
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class TableSpec:
     """The declarations for one table, including defaults and patterns."""
 
@@ -62,7 +61,7 @@ class TableSpec:
     """What ``tablectl upkeep`` does with the table; ``None`` for nothing."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Specs:
     """The specs of all tables in all files, sorted by ``name.key``."""
 
@@ -254,7 +253,7 @@ def check_patterns(declarations: Declarations) -> Iterator[Problem]:
             yield exclusive
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class _Tie:
     """Two layers of one rank with different declarations for a key, and the affected tables."""
 

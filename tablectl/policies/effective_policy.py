@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 
 from tablectl.attributes.policy import OWNED, VALUE_TYPES
 from tablectl.delta.dialects import DEFAULT_DIALECT
@@ -22,10 +23,9 @@ from tablectl.policies.merge_layers import Layer, ResolvedValue, merge, rank
 from tablectl.policies.spelling_hints import nearest, shown
 from tablectl.policies.variables import typed_place
 from tablectl.policies.yaml_nodes import SourceFile
-from tablectl.support.frozen import frozen
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Explanation:
     """Everything that the policies declare for one table."""
 

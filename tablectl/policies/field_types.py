@@ -11,7 +11,7 @@ import re
 import shlex
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from decimal import Decimal
 from functools import partial
@@ -23,7 +23,6 @@ from tablectl.policies.spelling_hints import did_you_mean, nearest, shown
 from tablectl.policies.value_reader import ValueReader
 from tablectl.policies.variables import VARIABLE
 from tablectl.policies.yaml_nodes import ListNode, MapNode, Node, Scalar, SourceFile, kind_of
-from tablectl.support.frozen import frozen
 
 Schema = dict[str, Any]
 
@@ -48,7 +47,7 @@ def key_text(keys: Keys) -> str:
     return f"`{name}`" if name.isprintable() else shown(name)
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class FieldName:
     """How messages name a field."""
 
@@ -106,7 +105,7 @@ def _told(text: str, name: FieldName) -> str:
     return "this" if is_secret(name.keys) else shown(text)
 
 
-@frozen(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class YamlField(ABC):
     """What one key takes."""
 
@@ -142,7 +141,7 @@ class YamlField(ABC):
         reading.report(node.source, f"{name} takes {self.takes}, not {given}", name.hint or hint)
 
 
-@frozen(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Text(YamlField):
     """A single value that ``parse`` converts."""
 
@@ -177,7 +176,7 @@ class Text(YamlField):
         return dict(self.values)
 
 
-@frozen(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Word(YamlField):
     """One of several words."""
 
@@ -221,7 +220,7 @@ class Word(YamlField):
         return {"anyOf": [enum, dict(WITH_VARIABLE)]} if variables else enum
 
 
-@frozen(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ListOf(YamlField):
     """A list, read as a tuple."""
 
@@ -256,7 +255,7 @@ class ListOf(YamlField):
         return {"type": "array", "items": self.of.schema(variables=variables)}
 
 
-@frozen(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MapOf(YamlField):
     """A map with user-defined keys."""
 
@@ -296,7 +295,7 @@ class MapOf(YamlField):
         return {"type": "object", **names, "additionalProperties": self.of.schema(variables=variables)}
 
 
-@frozen(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CommandLine(YamlField):
     """A command: a list of arguments, or a text that is split as a shell would split it. No shell runs it."""
 
@@ -329,7 +328,7 @@ class CommandLine(YamlField):
         return {"anyOf": [{"type": "string"}, words], "examples": [["./pause.sh", "nightly"]]}
 
 
-@frozen(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LibraryOptions(YamlField):
     """A map of single values with the keys of another library. Only the names of the keys are checked."""
 
@@ -372,7 +371,7 @@ class LibraryOptions(YamlField):
         return {"type": "object", "additionalProperties": False, "properties": known}
 
 
-@frozen(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Section(YamlField):
     """A map of known keys. ``make`` creates the record that holds them, with its defaults."""
 

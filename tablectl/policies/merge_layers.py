@@ -5,7 +5,7 @@ entry.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from itertools import groupby, islice
 from typing import Any
@@ -18,7 +18,6 @@ from tablectl.model.patterns import PatternIndex, TablePattern, index_patterns
 from tablectl.policies.policy_fields import OF_A_TABLE
 from tablectl.policies.value_reader import GivenValue
 from tablectl.policies.yaml_nodes import SourceFile
-from tablectl.support.frozen import frozen
 
 MOST_MATCHING = 64
 """The maximum number of patterns that may match one table. Each is a layer in which every value is looked up."""
@@ -41,7 +40,7 @@ class LayerKind(StrEnum):
     DEFAULTS = "defaults"
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Cancelled:
     """One name in ``unmanaged``, as written in the file."""
 
@@ -49,7 +48,7 @@ class Cancelled:
     source: SourceFile
 
 
-@frozen(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Layer:
     """One map of a file that applies to tables: the entry of a table or of a pattern, a profile, or ``defaults``."""
 
@@ -119,7 +118,7 @@ class Layer:
         return tuple(name for each in given if each for name in each.value or ())
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Declarations:
     """All declarations in the files, before live tables are listed."""
 
@@ -201,7 +200,7 @@ def _listed(key: str, ranks: Ranks) -> tuple[str, ...]:
     return tuple(found.given.value or ()) if found and found.given else ()
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class ResolvedValue:
     """What the layers declare for one key."""
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from types import MappingProxyType
 from typing import Any
@@ -43,7 +43,6 @@ from tablectl.policies.spelling_hints import did_you_mean
 from tablectl.policies.value_reader import GivenValue, ValueReader
 from tablectl.policies.variables import VARIABLE, read_location
 from tablectl.policies.yaml_nodes import MapNode, Node, Scalar
-from tablectl.support.frozen import frozen
 
 DRAIN = whole(0, 86_400, "Seconds that writers have to finish each time the gate becomes stricter.")
 RULE_KEYS: Mapping[str, YamlField] = MappingProxyType(
@@ -87,7 +86,7 @@ _TAG = re.compile(r"[A-Za-z0-9_./-]+")
 LONGEST_OWNER = 200
 
 
-@frozen(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LocationField(YamlField):
     """The location of a table."""
 
@@ -107,7 +106,7 @@ class LocationField(YamlField):
         return {"type": "string", "pattern": rf"^(/|[A-Za-z][A-Za-z0-9+.-]*:/|.*{VARIABLE})"}
 
 
-@frozen(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DayField(Text):
     """A day. YAML reads a plain 2027-01-31 as a date, and it may stay plain here."""
 
@@ -144,7 +143,7 @@ def _why_no_client(key: str) -> str:
     return "" if _CLIENT.match(key) else f"is not a client{hint}"
 
 
-@frozen(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Rewrite(Word):
     """A word, or ``{copy: beside}``, which is read as the word ``copy``."""
 
@@ -280,12 +279,12 @@ LOCATION = LocationField(
 )
 
 
-@frozen(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _AsText(Section):
     """A section whose record is kept as the text that people read."""
 
     def read(self, node: Node, name: FieldName, reading: ValueReader) -> Any | None:
-        found = Section.read(self, node, name, reading)  # ``@frozen`` makes a new class, which ``super`` misses
+        found = Section.read(self, node, name, reading)  # ``slots`` makes a new class, which ``super`` misses
         return None if found is None else found.text
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from functools import cache
 from importlib.machinery import PathFinder
 from inspect import getdoc
@@ -15,7 +16,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tablectl.lint_rules.rule import LintRule
-from tablectl.support.frozen import frozen
 
 if TYPE_CHECKING:  # it takes 20 ms to load, and few environments have rules
     from importlib.metadata import EntryPoint
@@ -35,7 +35,7 @@ def is_own_code(text: str) -> bool:
     return re.fullmatch(OWN_CODE[1:-1], text) is not None
 
 
-@frozen(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TableToLint:
     """A table and its policy, as a rule sees them."""
 
@@ -61,7 +61,7 @@ Check = Callable[[TableToLint], Iterable[str]]
 """A rule: one message for each problem that it finds on a table."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class OwnRule:
     """One entry point."""
 

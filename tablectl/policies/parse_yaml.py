@@ -17,7 +17,6 @@ from yaml import resolver as yaml_resolver  # noqa: TID251 - as above
 from tablectl.model.errors import Problem
 from tablectl.policies.spelling_hints import shown
 from tablectl.policies.yaml_nodes import ListNode, MapNode, Node, Scalar, SourceFile
-from tablectl.support.frozen import frozen
 
 MAX_DEPTH = 32
 MAX_ALIASED = 100_000
@@ -50,7 +49,7 @@ class _Open:
     height: int = 1
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class _Anchored:
     node: Node
     size: int

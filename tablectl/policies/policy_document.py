@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
 from types import MappingProxyType
@@ -22,7 +22,6 @@ from tablectl.policies.spelling_hints import did_you_mean, shown
 from tablectl.policies.value_reader import GivenValue, ValueReader
 from tablectl.policies.variables import read_table_key
 from tablectl.policies.yaml_nodes import ListNode, MapNode, Node, Scalar, SourceFile, kind_of
-from tablectl.support.frozen import frozen
 
 VERSION = "1"
 KEYS = ("version", "defaults", "profiles", "tables")
@@ -99,7 +98,7 @@ def _check_profiles(documents: Iterable[_Document], declarations: Declarations, 
                     reading.report(layer.declared["profiles"].source, f"no profile is called {shown(name)}", hint)
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class _Document:
     """The contents of one file."""
 

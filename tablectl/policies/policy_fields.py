@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import partial
 from types import MappingProxyType
@@ -35,7 +35,6 @@ from tablectl.policies.spelling_hints import cut, nearest, shown
 from tablectl.policies.value_reader import GivenValue, ValueReader
 from tablectl.policies.variables import read_column, why_no_name
 from tablectl.policies.yaml_nodes import ListNode, MapNode, Node, Scalar, SourceFile
-from tablectl.support.frozen import frozen
 
 _EXAMPLE = "`owner.team: payments`, or `null` to unset it"
 _VALUE: Schema = {"type": [*TEXT["type"], "null"]}
@@ -51,7 +50,7 @@ _OF_AN_ENGINE: Schema = {
 }
 
 
-@frozen(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PropertiesField(YamlField):
     """A map of property keys to texts, or to null."""
 
@@ -169,7 +168,7 @@ def _read_value(name: str, source: SourceFile, node: Node, key: str, reading: Va
     return reading.given(text, source)
 
 
-@frozen(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnsField(YamlField):
     """A list of columns, or one of several words. Read as a tuple of column names in their shortest spelling."""
 
@@ -254,7 +253,7 @@ class ColumnsField(YamlField):
         return {"anyOf": [listed, *words, *([dict(WITH_VARIABLE)] if variables else [])]}
 
 
-@frozen(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NamedValuesField(YamlField):
     """A map of names to texts, each checked with its name."""
 

@@ -12,6 +12,7 @@ import codecs
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
@@ -31,7 +32,6 @@ from tablectl.policies.value_reader import ValueReader
 from tablectl.policies.variables import Target, UndefinedVariableError, Variables, read_table_key, typed_place
 from tablectl.policies.yaml_nodes import SourceFile
 from tablectl.support.files import NotRegularError, TooLargeError, read_regular
-from tablectl.support.frozen import frozen
 
 _SUFFIXES = (".yaml", ".yml")
 _START = "to start here: `tablectl init`, or `tablectl import TABLES… --out policies/tables.yaml` for live tables"
@@ -232,7 +232,7 @@ def policy_paths(paths: Paths, config: Config, directory: str | Path) -> list[Pa
     return [Path(path) for path in given] or [Path(directory) / config.policies]
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Repository:
     """Policy files with their bytes, so that they can be rewritten."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from tablectl.attributes.policy import HIDDEN, NO_MASK, MaskedKeys
@@ -13,7 +13,6 @@ from tablectl.model.errors import Problem
 from tablectl.policies.spelling_hints import cut, did_you_mean, shown
 from tablectl.policies.variables import UndefinedVariableError, Variables, why_unusable
 from tablectl.policies.yaml_nodes import ListNode, Node, Scalar, SourceFile, kind_of
-from tablectl.support.frozen import frozen
 
 _Name = TypeVar("_Name")
 
@@ -24,7 +23,7 @@ MOST_HINTS = 200
 """The number of problems in all files after which no more suggestions are computed."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class GivenValue:
     """A value and the position of its key."""
 
@@ -46,7 +45,7 @@ class GivenValue:
         return scrub(self.value) if isinstance(self.value, str) else self.value
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class ValueReader:
     """The context for reading files: variables, dialect, catalog, masks. ``problems`` is appended to."""
 

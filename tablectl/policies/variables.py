@@ -17,7 +17,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from tablectl.delta.names import (
     NameSyntaxError,
@@ -38,7 +38,6 @@ from tablectl.model.patterns import (
     make_catalog_pattern,
     make_path_pattern,
 )
-from tablectl.support.frozen import frozen
 
 ENVIRON_PREFIX = "TABLECTL_VAR_"
 VARIABLE = r"\$\{[A-Za-z_][A-Za-z0-9_]*\}"
@@ -61,7 +60,7 @@ class UndefinedVariableError(ValueError):
         self.hint = hint
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Variables:
     """The sources of values. ``given`` overrides ``environ``, which overrides ``configured``."""
 

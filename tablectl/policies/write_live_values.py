@@ -8,7 +8,7 @@ parsed again and checked before it is accepted.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 
 from tablectl.attributes.policy import attribute
 from tablectl.delta.names import NameSyntaxError, TableName
@@ -20,14 +20,13 @@ from tablectl.policies.merge_layers import Layer
 from tablectl.policies.variables import UndefinedVariableError, Variables, read_table, variables_of
 from tablectl.policies.write_yaml import Cut, SpliceError, Step, TextEdit, cut, cuts, outline, table_key
 from tablectl.policies.yaml_nodes import SourceFile
-from tablectl.support.frozen import frozen
 from tablectl.support.json_text import OMITTED, UNWRITTEN, in_json
 
 Texts = Mapping[str, str]
 """File name in messages → text of the file."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class AdoptableValue:
     """A value of a live table that its policy should declare."""
 
@@ -46,7 +45,7 @@ class AdoptableValue:
         return f"{self.attribute}.{self.key}" if self.key else self.attribute
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Adoption:
     """The changed files, and the values that could not be adopted."""
 
@@ -65,7 +64,7 @@ class Adoption:
         return tuple(sorted(self.texts))
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class _Written:
     """The state of the edits so far."""
 
@@ -76,7 +75,7 @@ class _Written:
     left: tuple[AdoptableValue, ...] = ()
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Adopter:
     """The inputs of an adoption besides the files. ``read`` parses files into specs, in the same way as before."""
 

@@ -23,7 +23,6 @@ from tablectl.policies.parse_yaml import implicit_tag
 from tablectl.policies.value_reader import is_text
 from tablectl.policies.variables import Variables, escape_variables, read_table_key, variables_of
 from tablectl.policies.yaml_nodes import Scalar, SourceFile
-from tablectl.support.frozen import frozen
 
 _BARE = re.compile(r"[A-Za-z0-9_/.$(+-](?:[^\x00-\x1f#:]|:(?! |\Z)|(?<! )#)*\Z")
 _IN_FLOW = re.compile(r"[,\[\]{}]")
@@ -100,7 +99,7 @@ _IMPORTED = "Written by `tablectl import`: what these tables are. What no line n
 _LONGEST = 200
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class TableEntry:
     """The entry of one table in the new file."""
 
@@ -286,7 +285,7 @@ def cut(text: str, made: Sequence[Cut]) -> str:
     return "".join([*parts, text[last:]])
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class _Splice:
     text: str
     step: int

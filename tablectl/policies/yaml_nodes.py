@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from tablectl.delta.credentials import scrub
 from tablectl.model.errors import Problem
-from tablectl.support.frozen import frozen
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -26,7 +25,7 @@ class SourceFile:
         return Problem(self.file, self.line, self.column, scrub(message), scrub(hint))
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Scalar:
     """One text. ``text`` is the file's text, not YAML's interpretation: ``010`` stays ``010``."""
 
@@ -41,7 +40,7 @@ class Scalar:
         return self.tag == "null"
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class ListNode:
     """A list."""
 
@@ -49,7 +48,7 @@ class ListNode:
     source: SourceFile
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class MapNode:
     """A map with unique keys in the order of the file."""
 

@@ -12,6 +12,7 @@ import re
 import zlib
 from base64 import b64decode, b64encode
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from html import escape
 
 from tablectl.documents.document import CommentEnd
@@ -22,7 +23,6 @@ from tablectl.model.safe_text import natural_key, value_text
 from tablectl.reports.document_markdown import code, words
 from tablectl.reports.report_context import Context
 from tablectl.reports.table_groups import Group
-from tablectl.support.frozen import frozen
 from tablectl.support.json_text import read_json, write_json
 
 _LONGEST_TITLE = 80
@@ -37,7 +37,7 @@ _RESERVED = 3_000
 """Bytes for what a CI job adds to a plan: the name, links, what changed since the last plan, the digest."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class GroupRecord:
     """The tables of a plan with equal changes of equal weight."""
 

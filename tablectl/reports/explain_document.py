@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
 from tablectl.delta.databricks_runtimes import Capability, Runtime, can
@@ -15,14 +15,13 @@ from tablectl.model.plan import Value
 from tablectl.model.safe_text import value_text
 from tablectl.policies.effective_policy import Explanation
 from tablectl.policies.merge_layers import Layer, ResolvedValue
-from tablectl.support.frozen import frozen
 from tablectl.support.json_text import OMITTED, UNWRITTEN
 
 if TYPE_CHECKING:  # the conflict rules take longer to load than the explanation of a table
     from tablectl.planning.explain_property import PropertyExplanation
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class RuntimeNeed:
     """What a value needs of the Databricks Runtime, if the table does not have the value yet."""
 
@@ -57,7 +56,7 @@ Needs = Mapping[str, Sequence[RuntimeNeed]]
 _OWN = "table"
 
 
-@frozen(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PolicyLine:
     """A line of a policy."""
 
@@ -71,7 +70,7 @@ class PolicyLine:
         return f"{self.file}:{self.line}"
 
 
-@frozen(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ExplainedDeclaration(PolicyLine):
     """An entry or a pattern that applies to the table."""
 
@@ -79,7 +78,7 @@ class ExplainedDeclaration(PolicyLine):
     is_pattern: bool = field(metadata=UNWRITTEN)
 
 
-@frozen(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DeclaredValue(PolicyLine):
     """What one layer of the policies says about a setting."""
 
@@ -115,7 +114,7 @@ class DeclaredValue(PolicyLine):
         return f"{self.text} ({title})" if title else self.text
 
 
-@frozen(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ExplainedValue(DeclaredValue):
     """The effective value of a setting, and what it overrides."""
 
@@ -124,7 +123,7 @@ class ExplainedValue(DeclaredValue):
     runtime: tuple[RuntimeNeed, ...] = field(default=(), metadata=OMITTED)
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class ExplainedTable:
     """The effective policy of a table."""
 
@@ -227,7 +226,7 @@ def _runtime(known: Capability) -> str:
     return f"On Databricks: {known.form}, since Runtime {known.first} ({known.cited})."
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class CodeExplanation:
     """The code of a finding."""
 

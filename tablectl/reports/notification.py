@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from tablectl.documents.style import titled
@@ -15,7 +15,6 @@ from tablectl.policies.config import NotifyEvent
 from tablectl.reports.drift_document import drift_verdict, table_provenance
 from tablectl.reports.report_context import Context
 from tablectl.reports.wording import GOOD, outcome_text, run_verdict
-from tablectl.support.frozen import frozen
 
 _MOST_TABLES = 100
 """Tables in the JSON for commands."""
@@ -24,7 +23,7 @@ _NO_OWNERS: Mapping[str, str] = MappingProxyType({})
 _REFUSED = frozenset({RunOutcome.REFUSED, RunOutcome.STALE})
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class NotifiedTable:
     """A table that the receiver should look at, or that was changed."""
 
@@ -35,7 +34,7 @@ class NotifiedTable:
     """Who is responsible for the table, by its policy; empty if no policy says."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Notification:
     """One event."""
 
@@ -100,7 +99,7 @@ def _sorted(tables: Sequence[NotifiedTable]) -> tuple[NotifiedTable, ...]:
     return tuple(sorted(tables, key=lambda each: natural_key(each.name)))
 
 
-@frozen(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SentNotification:
     """What a command reads, as JSON (docs/notifications.md)."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import datetime
 from urllib.parse import quote
 
@@ -13,12 +13,11 @@ from tablectl.model.plan import Plan
 from tablectl.model.safe_text import printable
 from tablectl.policies.effective_policy import Sources
 from tablectl.policies.yaml_nodes import SourceFile
-from tablectl.support.frozen import frozen
 
 _ADDRESS = re.compile(r"https?://[A-Za-z0-9._~:/?=&%+-]+\Z")
 
 
-@frozen(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
     """Where things are found. Every field may be unknown."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import groupby
 from typing import Literal
@@ -57,7 +58,6 @@ from tablectl.reports.wording import (
     run_verdict,
     span_text,
 )
-from tablectl.support.frozen import frozen
 
 _MOST_NAMES = 10
 _MARGIN = 0.05
@@ -258,7 +258,7 @@ def _tables(group: Sequence[TableRun]) -> Iterator[Block]:
         yield from map(_listing, group[0].statements)
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class _Scale:
     start: int
     end: int

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import posixpath
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
@@ -21,7 +22,6 @@ from tablectl.policies.read_config import FILE
 from tablectl.policies.yaml_nodes import SourceFile
 from tablectl.reports.report_context import Context
 from tablectl.reports.result_documents import lint_results, problem_results
-from tablectl.support.frozen import frozen
 from tablectl.support.json_text import write_json
 from tablectl.version import __version__
 
@@ -34,7 +34,7 @@ _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sa
 _LEVELS: Sequence[Level] = ("error", "warning", "note")
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class SarifRule:
     """A kind of result."""
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import takewhile
 
 from tablectl.delta.names import NameSyntaxError, parse_table
 from tablectl.documents.document import Block, Card, Cell, Document, Fold, Grid, Names, Row
-from tablectl.support.frozen import frozen
 
 _log = logging.getLogger(__name__)
 
@@ -54,7 +53,7 @@ def _shortened(document: Document) -> Document:
     )
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class _Short:
     """Replaces the names of the tables in a folder by what comes after the folder."""
 

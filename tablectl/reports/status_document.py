@@ -27,7 +27,6 @@ from tablectl.model.plan import TableFailure
 from tablectl.model.report_methods import ReportMethods
 from tablectl.model.safe_text import listed, size_text, time_text
 from tablectl.reports.mask import Mask
-from tablectl.support.frozen import frozen
 from tablectl.support.json_text import OMITTED
 
 TableState = Literal[
@@ -57,7 +56,7 @@ STATES: tuple[TableState, ...] = (
 """From the most to the least important one."""
 
 
-@frozen(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TableStatus:
     """One table. ``None`` and an empty text mean unknown or none."""
 

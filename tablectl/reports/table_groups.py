@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from functools import lru_cache
 from typing import TypeVar
@@ -38,7 +38,6 @@ from tablectl.reports.wording import (
     first_rewrites,
     shown_findings,
 )
-from tablectl.support.frozen import frozen
 
 _T = TypeVar("_T")
 _NEEDS = ("P001", "P002")
@@ -98,7 +97,7 @@ class Weight(IntEnum):
 _WORDS = ("refused", "full rewrite", "lockout", "irreversible", "blocking", "rewrite", "safe")
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Effect:
     """One thing that a group does to others."""
 
@@ -111,7 +110,7 @@ class Effect:
     """The id of a change that is refused for this reason."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class PolicyConsent:
     """An option of the policy that permits an effect of the changes."""
 
@@ -121,7 +120,7 @@ class PolicyConsent:
     """Key and value as in the policy: ``allow: [lockout]``."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Group:
     """Tables with equal changes."""
 
@@ -153,7 +152,7 @@ class Group:
         return "" if self.weight is Weight.REFUSED else _lost(self.first) or _left(self.first)
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class FailureGroup:
     """Tables that cannot be read for the same reason."""
 

@@ -28,7 +28,6 @@ from tablectl.model.report_methods import ReportMethods
 from tablectl.model.safe_text import size_text, time_text
 from tablectl.model.upkeep import UpkeepTask, WriterFiles
 from tablectl.reports.mask import Mask
-from tablectl.support.frozen import frozen
 from tablectl.support.json_text import OMITTED
 
 UpkeepState = Literal["not readable", "refused", "due", "not due"]
@@ -36,7 +35,7 @@ UPKEEP_STATES: tuple[UpkeepState, ...] = ("not readable", "refused", "due", "not
 """From the most to the least important one."""
 
 
-@frozen(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TableUpkeep:
     """One table. ``None`` and an empty text mean unknown or none."""
 

@@ -7,9 +7,8 @@ pages that are published from them name the public page behind each.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
-
-from tablectl.support.frozen import frozen
 
 _DELTA = "https://github.com/delta-io/delta/blob/v4.4.0"
 _SPARK = f"{_DELTA}/spark/src/main/scala/org/apache/spark/sql/delta"
@@ -18,7 +17,7 @@ _CONFLICTS = "https://docs.databricks.com/aws/en/optimizations/isolation-level"
 _ACID = "https://docs.databricks.com/aws/en/lakehouse/acid"
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class ReferenceSection:
     """A section of ``docs/reference/delta.md``."""
 

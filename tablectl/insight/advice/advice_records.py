@@ -19,7 +19,6 @@ from tablectl.model.report_methods import ReportMethods
 from tablectl.model.stream_progress import StreamState
 from tablectl.model.table import LiveTable
 from tablectl.model.table_options import TableOptions
-from tablectl.support.frozen import frozen
 
 Confidence = Literal["high", "medium", "low"]
 Benefit = Literal[
@@ -35,7 +34,7 @@ Declared = tuple[str, str, Value]
 """An attribute or option, the key of a map (otherwise empty), and the value to declare."""
 
 
-@frozen(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Advice:
     """One change of a table, or of a job that writes it."""
 
@@ -60,7 +59,7 @@ class Advice:
     """How the benefit was computed."""
 
 
-@frozen(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TableAdvice:
     """The advice for one table, the best first."""
 
@@ -112,7 +111,7 @@ LEAST_SHARE = 0.05
 """The share of all writer-seconds, below which the same holds."""
 
 
-@frozen(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TableFacts:
     """One table: its state, its past, and what its policy says."""
 

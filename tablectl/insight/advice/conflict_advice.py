@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from tablectl.delta.dialects import dialect_of
 from tablectl.delta.schema import Field
@@ -13,7 +13,6 @@ from tablectl.insight.advice.jobs import Job, Jobs
 from tablectl.insight.conflict_context import LEVEL, VECTORS, ConflictContext
 from tablectl.model.commit_contents import Kind
 from tablectl.model.safe_text import size_text
-from tablectl.support.frozen import frozen
 
 _MOST_PARTITIONS = 1000
 _FEW_PARTITIONS = 100
@@ -38,7 +37,7 @@ _TYPES = frozenset({"boolean", "byte", "date", "integer", "long", "short", "stri
 """Types of partition columns."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class _Found:
     """The conflicts of a table."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
 
 from tablectl.conflicts.rules import decide
@@ -19,7 +19,6 @@ from tablectl.insight.conflict_context import ConflictContext
 from tablectl.model.commit_contents import CommittedTransaction, File, Kind, Partition, PartitionValues
 from tablectl.model.expected_loss import HOUR, HOURS, Period, hour_of_week, hours_between
 from tablectl.model.table import LiveTable
-from tablectl.support.frozen import frozen
 
 _SAMPLE = 8
 """The number of writes of a job that are replayed: the newest ones."""
@@ -36,7 +35,7 @@ _WHOLE = frozenset({Kind.OVERWRITE, Kind.READING_INSERT})
 _MOVES = frozenset({Kind.UPDATE, Kind.MERGE})
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Layout:
     """The partitions of a table, real or assumed."""
 
@@ -101,7 +100,7 @@ class Layout:
         return tuple(told.get(name) for name in self.physical)
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class PairLoss:
     """What one job costs another."""
 
@@ -115,7 +114,7 @@ class PairLoss:
     """The seconds of work of these writes."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class ConflictLoss:
     """What all jobs of a table cost each other."""
 
@@ -186,7 +185,7 @@ def _pairs(
     return [PairLoss(job.name, name, *each) for name, *each in zip(names, failed, seconds, strict=True) if each[0] > 0]
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class _Hours:
     """The hours by which arrivals are counted: of the week, of the day, or one for all, as the time allows."""
 

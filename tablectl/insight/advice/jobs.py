@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
 
@@ -12,7 +13,6 @@ from tablectl.conflicts.past_writers import is_write, kind_of, known_period, wri
 from tablectl.model.commit import Commit
 from tablectl.model.commit_contents import CommitFiles, Kind
 from tablectl.model.expected_loss import Period
-from tablectl.support.frozen import frozen
 from tablectl.support.json_text import read_json
 
 Shape = Literal["equals", "range", "join", "other"]
@@ -27,7 +27,7 @@ _COMPARISON = re.compile(r"(?P<left>\S+)\s+(?P<sign><=>|>=|<=|=|>|<|IN)\s+(?P<ri
 _EQUAL = frozenset({"=", "<=>"})
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Condition:
     """A part of a conjunction: one column, and how it is restricted."""
 
@@ -164,7 +164,7 @@ _ID = 8
 _LONGEST_NAME = 60
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Write:
     """A write of the past."""
 
@@ -188,7 +188,7 @@ class Write:
         return frozenset.intersection(*found) if found else frozenset()
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Job:
     """Writes of the past by one job: the same operation, client, name and columns in the condition."""
 
@@ -222,7 +222,7 @@ class Job:
         return tuple(dict.fromkeys(each.column for write in self.writes for each in write.conditions))
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Jobs:
     """All jobs of a table, and the time in which all their writes are known."""
 

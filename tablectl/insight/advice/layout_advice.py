@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from tablectl.attributes.value_types import has_order, has_statistics, names_statistics
 from tablectl.conflicts.past_writers import metric_seconds
@@ -23,7 +24,6 @@ from tablectl.insight.advice.jobs import Job
 from tablectl.model.commit import Commit
 from tablectl.model.commit_contents import Kind
 from tablectl.model.safe_text import size_text
-from tablectl.support.frozen import frozen
 from tablectl.support.json_text import read_json
 
 _SMALL = 16_000_000
@@ -87,7 +87,7 @@ def _clustering(facts: TableFacts) -> Iterator[Advice]:
     )
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class _Searched:
     """How UPDATE, DELETE and MERGE search their rows."""
 

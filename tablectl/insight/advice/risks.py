@@ -37,7 +37,6 @@ from tablectl.model.plan import Finding, Severity, TableFailure, TablePlan
 from tablectl.model.report_methods import ReportMethods
 from tablectl.model.safe_text import listed, natural_key, size_text
 from tablectl.policies.write_yaml import write_key, write_value
-from tablectl.support.frozen import frozen
 
 _OLDEST = Protocol(1, 1)
 _LONGEST = 160
@@ -56,7 +55,7 @@ _HARMS: Mapping[Benefit, Harm] = MappingProxyType(
 )
 
 
-@frozen(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Risk:
     """One thing that is wrong or risky in a table."""
 
@@ -74,7 +73,7 @@ class Risk:
     """What to do besides, or instead."""
 
 
-@frozen(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TableRisks:
     """What was found in one table, the worst first."""
 

@@ -5,12 +5,13 @@ A statement that tablectl itself can send is the ``Operation`` of ``model.operat
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from tablectl.delta.names import ColumnPath
 from tablectl.model.commit_contents import Kind, MetadataChange
 from tablectl.model.errors import TablectlError
 from tablectl.model.operations import Operation
 from tablectl.model.safe_text import printable
-from tablectl.support.frozen import frozen
 
 _MOST_SHOWN = 50
 
@@ -25,14 +26,14 @@ def shown_start(sql: str) -> str:
     return f"'{text if len(text) <= _MOST_SHOWN else f'{text[: _MOST_SHOWN - 1]}…'}'"
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Send:
     """A statement that tablectl can send, too."""
 
     operation: Operation
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Alter:
     """One commit of metadata: ``COMMENT ON``, and those forms of ``ALTER TABLE`` that change columns or constraints."""
 
@@ -43,7 +44,7 @@ class Alter:
     """Whether it reads all rows first."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Rearrange:
     """``OPTIMIZE`` or ``REORG … APPLY (PURGE)``. The condition of WHERE is the statement's node."""
 
@@ -51,7 +52,7 @@ class Rearrange:
     zorder: bool = False
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Replace:
     """``CREATE OR REPLACE TABLE`` or ``REPLACE TABLE``."""
 
@@ -61,21 +62,21 @@ class Replace:
     """Whether the table is filled from a query, and not left empty."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Whole:
     """``RESTORE``, ``CLONE``, ``COPY INTO``, which only Databricks has, or a ``VACUUM`` that deletes files."""
 
     kind: Kind
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class NoCommit:
     """A statement that changes a catalog, or nothing: it makes no commit."""
 
     why: str
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Undocumented:
     """A statement that only Databricks has, which does not say what it commits, if anything."""
 

@@ -5,7 +5,7 @@ record and as a document: where each reads and writes, and which one fails.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import groupby
 
 from tablectl.attributes.policy import basis_of
@@ -38,7 +38,6 @@ from tablectl.model.plan import Basis
 from tablectl.model.safe_text import Code
 from tablectl.model.table import LiveTable
 from tablectl.model.table_options import NO_OPTIONS, TableOptions
-from tablectl.support.frozen import frozen
 
 _TONES: dict[ConflictResult, Tone] = {
     ConflictResult.COMMITS: "good",
@@ -49,7 +48,7 @@ _TONES: dict[ConflictResult, Tone] = {
 _LONGEST = 400
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class RegionText:
     """A region as a condition on partition columns."""
 
@@ -58,7 +57,7 @@ class RegionText:
     """Whether it holds no other partitions than those that the statement touches."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class PassedOver:
     """A part of a statement's conditions that does not narrow what it reads."""
 
@@ -66,7 +65,7 @@ class PassedOver:
     reason: str
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class StatementCommit:
     """One commit of a statement, for people and as JSON."""
 
@@ -110,7 +109,7 @@ class StatementCommit:
         )
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class ClientComparison:
     """The result of one client, or of several clients with the same result."""
 
@@ -145,7 +144,7 @@ class ClientComparison:
         )
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class ComparedStatement:
     """One of the two statements."""
 
@@ -153,7 +152,7 @@ class ComparedStatement:
     operation: str
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Comparison:
     """The comparison of two statements for all clients."""
 

@@ -9,9 +9,8 @@ disjoint, and others may be disjoint all the same.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
-
-from tablectl.support.frozen import frozen
 
 Value = Any
 """A value of one column's domain. All values of one column are comparable."""
@@ -19,7 +18,7 @@ MOST_BOXES = 128
 _MOST_PAIRS = 1024
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Interval:
     """From ``low`` to ``high``; ``None`` is unbounded."""
 
@@ -62,7 +61,7 @@ def _lower(one: tuple[Value, bool], other: tuple[Value, bool]) -> tuple[Value, b
     return min(one, other, key=lambda bound: bound[0])
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Values:
     """A set of values of one column: sorted, disjoint intervals, and whether null is included."""
 
@@ -155,7 +154,7 @@ Box = tuple[tuple[str, Values], ...]
 """The values of some columns, sorted by folded name. A column that is not listed may have any value."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Region:
     """A set of partitions. It contains at least the intended ones, and no others if ``exact``."""
 

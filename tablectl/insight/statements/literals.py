@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from types import MappingProxyType
@@ -20,7 +21,6 @@ from sqlglot import exp
 from tablectl.delta.names import quote_text
 from tablectl.delta.schema import Field
 from tablectl.insight.statements.disjoint_partitions import NOT_NULL, Interval, Value, Values
-from tablectl.support.frozen import frozen
 
 Kind = Literal["text", "integer", "decimal", "double", "boolean", "date", "timestamp", "timestamp_ntz", "null"]
 
@@ -62,7 +62,7 @@ _SIZES: Mapping[exp.DType, int] = MappingProxyType(
 )
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class KnownValue:
     """A literal: its kind and its value (string, ``int``, ``Decimal``, ``float``, ``bool``, days or microseconds)."""
 
@@ -70,7 +70,7 @@ class KnownValue:
     value: Value
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class ColumnDomain:
     """The values of a column. Days and microseconds count from 1970; booleans are numbers."""
 

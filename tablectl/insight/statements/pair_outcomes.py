@@ -11,7 +11,7 @@ flight, so it fails only if each of them does.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from tablectl.conflicts.databricks_rules import row_level
 from tablectl.conflicts.rules import decide_all
@@ -27,7 +27,6 @@ from tablectl.insight.statements.reads_and_writes import Footprint
 from tablectl.insight.statements.target import StatementTable
 from tablectl.insight.table_operations import Transaction
 from tablectl.model.commit_contents import CommittedTransaction, File, Kind, Partition
-from tablectl.support.frozen import frozen
 
 NO_REGION = "nothing"
 """The text of an empty region."""
@@ -38,7 +37,7 @@ _HERE, _ELSEWHERE = "here", "elsewhere"
 _MOST_SHOWN = 240
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class PairOutcome:
     """The outcome of one statement after the other committed, if both change rows or files."""
 
@@ -53,7 +52,7 @@ class PairOutcome:
     """What may happen to the commits that Delta adds to the statement; empty if nothing."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class StatementPair:
     """Two statements on a table, for one client."""
 

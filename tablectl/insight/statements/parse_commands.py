@@ -7,6 +7,7 @@ INTO`` of Databricks. Any other text raises a ``StatementError`` that names the 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from types import MappingProxyType
 
 from sqlglot import exp
@@ -28,7 +29,6 @@ from tablectl.insight.statements.command_actions import (
 from tablectl.insight.statements.command_tokens import TokenReader, first_word, tokens_of
 from tablectl.model.commit_contents import Kind, MetadataChange
 from tablectl.model.operations import ClusterBy, DropFeature, SetProperties, UnsetProperties, UpgradeUniform
-from tablectl.support.frozen import frozen
 
 _ALTER_FORMS = (
     "SET TBLPROPERTIES ('key' = 'value', …)",
@@ -64,7 +64,7 @@ FORMS: Mapping[str, str] = MappingProxyType(
 """The first word of a statement → its accepted forms."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Command:
     """A parsed statement."""
 

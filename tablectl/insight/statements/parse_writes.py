@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from sqlglot import exp
@@ -23,7 +23,6 @@ from tablectl.insight.statements.command_tokens import first_word, tokens_of
 from tablectl.insight.statements.parse_commands import Command, parse_command
 from tablectl.model.commit_contents import Kind
 from tablectl.model.safe_text import printable
-from tablectl.support.frozen import frozen
 
 LONGEST = 65_536
 """Characters of a statement: longer ones are refused before they are parsed."""
@@ -54,7 +53,7 @@ _VERBS: Mapping[type[exp.Expr], str] = MappingProxyType({exp.MultitableInserts: 
 _STARTS = frozenset({"UPDATE", "DELETE", "MERGE", "INSERT", "TRUNCATE", "WITH", "FROM"})
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class ParsedStatement:
     """A statement that writes one table."""
 

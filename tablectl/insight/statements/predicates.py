@@ -7,7 +7,7 @@ three-valued logic. Whatever is not a comparison of a partition column with a li
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import Enum, auto
 from types import MappingProxyType
 
@@ -29,7 +29,6 @@ from tablectl.insight.statements.disjoint_partitions import (
     where,
 )
 from tablectl.insight.statements.literals import ColumnDomain, certain_text, compared, interval_of, literal_of, near
-from tablectl.support.frozen import frozen
 
 _OPERATORS: Mapping[type[exp.Expr], str] = MappingProxyType(
     {exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">="}
@@ -51,7 +50,7 @@ class ConditionPlace(Enum):
     UNCERTAIN = auto()
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Scope:
     """The names that a condition may use."""
 
@@ -87,7 +86,7 @@ class Scope:
         return found | ({ConditionPlace.UNCERTAIN} if has_subquery(condition) else set())
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class RegisteredRead:
     """What Delta registers for a condition."""
 

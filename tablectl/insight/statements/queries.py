@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from sqlglot import exp
 from sqlglot.dialects import Databricks
@@ -12,7 +12,6 @@ from tablectl.insight.statements.disjoint_partitions import EVERY_VALUE, UNKNOWN
 from tablectl.insight.statements.literals import ColumnDomain, literal_of, passed_on, stored
 from tablectl.insight.statements.predicates import Scope, admits, registered_by_scan
 from tablectl.insight.statements.target import StatementTable
-from tablectl.support.frozen import frozen
 
 _TRANSPARENT = (exp.From, exp.Join, exp.Select, exp.Subquery, exp.CTE, exp.With, exp.SetOperation)
 _TABLE = frozenset({"this", "db", "catalog", "alias"})
@@ -20,7 +19,7 @@ _TIME_TRAVEL = ("version", "when")
 _ROWS = frozenset({"expressions", "from_", "where", "distinct", "limit", "order", "hint", "with_", "sort", "cluster"})
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class OwnRead:
     """What one query on the written table registers."""
 
@@ -29,7 +28,7 @@ class OwnRead:
     """Whether it registers anything whatever the optimizer does."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Queries:
     """The queries within one statement."""
 
@@ -119,7 +118,7 @@ class Queries:
         return OwnRead(region if outermost and not derived else replace(region, exact=False), certain=certain)
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class QueryLimits:
     """The possible values of a source's columns, according to its WHERE and the condition of a MERGE clause."""
 
@@ -195,7 +194,7 @@ class QueryLimits:
         return _loosely(self.condition, column, domain, relation)
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class _Relation:
     """The one relation that a column may belong to. Another qualifier is a struct, whose field has any value."""
 

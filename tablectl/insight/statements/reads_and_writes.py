@@ -7,7 +7,7 @@ UPDATE, DELETE and MERGE register the same).
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from sqlglot import exp
@@ -42,7 +42,6 @@ from tablectl.insight.statements.predicates import (
 from tablectl.insight.statements.queries import Queries, QueryLimits
 from tablectl.insight.statements.target import StatementTable
 from tablectl.model.commit_contents import Kind, MetadataChange, ProtocolChange
-from tablectl.support.frozen import frozen
 
 _PLAIN = (
     exp.And, exp.Or, exp.Not, exp.Paren, exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ,
@@ -59,7 +58,7 @@ _KINDS: Mapping[str, LiteralKind] = MappingProxyType(
 _EMPTY_TEXT = Values((Interval("", ""),))
 
 
-@frozen(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Footprint:
     """Where a statement reads and writes."""
 
@@ -191,7 +190,7 @@ def _condition(node: exp.Expr) -> exp.Expr | None:
     return found.this if found else None
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class _Merge:
     node: exp.Merge
     scope: Scope
@@ -313,7 +312,7 @@ class _Merge:
         )
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class _Insert:
     node: exp.Insert
     scope: Scope

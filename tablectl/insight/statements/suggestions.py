@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import chain
 from types import MappingProxyType
 
@@ -33,7 +33,6 @@ from tablectl.insight.statements.reads_and_writes import Footprint
 from tablectl.insight.statements.target import StatementTable
 from tablectl.model.commit_contents import Kind
 from tablectl.model.safe_text import printable
-from tablectl.support.frozen import frozen
 
 _MOST_COLUMNS = 6
 _MOST_PARTS = 3
@@ -55,7 +54,7 @@ the text of their own.
 """
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class RewrittenStatement:
     """One of the two statements, with an added condition."""
 
@@ -69,7 +68,7 @@ class RewrittenStatement:
     """What to change by hand, where the text has no certain place for the condition."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class SuggestedPartitioning:
     """Partition columns with which both statements commit unchanged."""
 
@@ -78,7 +77,7 @@ class SuggestedPartitioning:
     """Whether the table would lose its clustering."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Suggestions:
     """All fixes; empty if none helps or none is needed."""
 
@@ -89,7 +88,7 @@ class Suggestions:
     """The statements that ``tablectl apply`` can make while guarded writers wait: 0 the first, 1 the second."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class _Added:
     """A condition on a partition column for one of the statements."""
 

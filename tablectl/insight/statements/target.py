@@ -5,6 +5,7 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 from tablectl.delta.locations import canonical_location, is_local
 from tablectl.delta.names import TableName
@@ -13,10 +14,9 @@ from tablectl.insight.statements.literals import ColumnDomain, domain_of
 from tablectl.insight.statements.predicates import Scope
 from tablectl.model.table import LiveTable
 from tablectl.support.files import real_path
-from tablectl.support.frozen import frozen
 
 
-@frozen(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StatementTable:
     """The facts about the table that decide whether statements conflict."""
 

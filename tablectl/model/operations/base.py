@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import ClassVar
 
@@ -13,7 +14,6 @@ from tablectl.delta.names import TableName
 from tablectl.model.catalog_answers import OWNERSHIP, Right
 from tablectl.model.commit_contents import CommittedTransaction
 from tablectl.model.plan import Backfill, Basis, CommitEffect, Rewrite, Verb
-from tablectl.support.frozen import frozen
 
 PARTITIONS = "(partitions)"
 """Stands for the partition columns in ``Operation.provides``. No property has this key."""
@@ -24,7 +24,7 @@ SQL_REFERENCE = DATABRICKS_DOCS + "sql/language-manual/"
 NO_PROPERTIES: Mapping[str, str | None] = MappingProxyType({})
 
 
-@frozen(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StatementForm:
     """A form of SQL that tablectl can send. tests/model/test_statement_forms.py checks that each statement has the form
     that its operation names, whatever the names in it.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import ClassVar
 
 from tablectl.delta import keys
@@ -11,7 +12,6 @@ from tablectl.model.catalog_answers import Right
 from tablectl.model.commit_contents import CommittedTransaction, Kind, MetadataChange, settings_commit
 from tablectl.model.operations.base import NOWHERE, SQL_REFERENCE, Operation, StatementForm, alter
 from tablectl.model.plan import Basis, CommitEffect, Verb
-from tablectl.support.frozen import frozen
 
 _PAGE = "https://docs.delta.io/delta-constraints/"
 _ADD = StatementForm(
@@ -41,7 +41,7 @@ _DROP_NOT_NULL = StatementForm(
 )
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class AddConstraint(Operation):
     """Reads all rows, and fails if one of them does not satisfy the expression."""
 
@@ -73,7 +73,7 @@ class AddConstraint(Operation):
 _FEATURE = "checkConstraints"
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class DropConstraint(Operation):
     """Without an error for a constraint that is gone."""
 
@@ -97,7 +97,7 @@ class DropConstraint(Operation):
         return {f"{keys.CONSTRAINTS}{self.name.lower()}": None}
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class SetNotNull(Operation):
     """Reads all rows, and fails if the column is null in one of them."""
 
@@ -125,7 +125,7 @@ _INVARIANTS = "invariants"
 """The feature of NOT NULL (``InvariantsTableFeature`` in ``TableFeature.scala``)."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class DropNotNull(Operation):
     """Reads no row."""
 

@@ -7,6 +7,7 @@ First the traces of the feature go, then its history is protected, then the feat
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import ClassVar
 
@@ -25,7 +26,6 @@ from tablectl.model.commit_contents import (
 )
 from tablectl.model.operations.base import NO_PROPERTIES, Operation, StatementForm, alter
 from tablectl.model.plan import Basis, CommitEffect, Rewrite, Verb
-from tablectl.support.frozen import frozen
 
 Commits = tuple[CommittedTransaction, ...]
 Stored = Callable[[str], "str | None"]
@@ -53,7 +53,7 @@ _BARRIER = 3
 """Empty commits with a checkpoint each, so that no client reads history that it does not know."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class DropFeature(Operation):
     """Removes a feature from the protocol (delta-1.3).
 
@@ -119,7 +119,7 @@ def _nothing(_key: str) -> None:
     return None
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class _Found:
     stored: Stored
     traces: bool

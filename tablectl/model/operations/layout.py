@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import ClassVar
 
 from tablectl.delta import keys
@@ -31,7 +32,6 @@ from tablectl.model.operations.base import (
     alter,
 )
 from tablectl.model.plan import Basis, CommitEffect, Rewrite, Verb
-from tablectl.support.frozen import frozen
 
 CLUSTERING_FEATURES = ("clustering", "domainMetadata")
 _BY_COLUMNS = StatementForm(
@@ -87,7 +87,7 @@ _REPLACE_BY_AUTO = StatementForm(
 )
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class ClusterBy(Operation):
     """Writes the clustering domain; data files stay. No columns means ``CLUSTER BY NONE``."""
 
@@ -123,7 +123,7 @@ class ClusterBy(Operation):
         return (CLUSTERING_DOMAIN,)
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class OptimizeData(Operation):
     """Clusters unclustered files. With ``full`` also files clustered by other columns."""
 
@@ -151,7 +151,7 @@ class OptimizeData(Operation):
         return Rewrite(clusters=True, vectors=None, everything=self.full, files_at_most=None, bytes_at_most=None)
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Repartition(Operation):
     """Rewrites the whole table. No columns means an unpartitioned table.
 
@@ -226,7 +226,7 @@ class Repartition(Operation):
         return (CLUSTERING_DOMAIN,) if basis.clustered else ()
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class ReplacePartitions(Operation):
     """Turns a partitioned table into a clustered one. Data files stay until OPTIMIZE.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import ClassVar
 
 from tablectl.delta import keys
@@ -18,7 +19,6 @@ from tablectl.model.commit_contents import (
 from tablectl.model.operations.base import SQL_REFERENCE, Operation, StatementForm
 from tablectl.model.operations.settings import mapped_schema
 from tablectl.model.plan import Basis, CommitEffect, Rewrite, Verb
-from tablectl.support.frozen import frozen
 
 _VACUUM = StatementForm(
     id="vacuum",
@@ -28,7 +28,7 @@ _VACUUM = StatementForm(
 )
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class VacuumFiles(Operation):
     """Without RETAIN: the table's own retention holds, and Delta's check of it stays on. Only upkeep sends it."""
 
@@ -63,7 +63,7 @@ _UPGRADE = StatementForm(
 )
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Purge(Operation):
     """Merges deletion vectors into their files.
 
@@ -90,7 +90,7 @@ class Purge(Operation):
         return Rewrite(vectors=basis.vectors, files_at_most=min(known, default=None), bytes_at_most=basis.bytes)
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class UpgradeUniform(Operation):
     """Up to three commits (delta-1.10). Run again after an interruption, it continues."""
 

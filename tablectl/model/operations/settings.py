@@ -7,6 +7,7 @@ A SET of the mapping mode ``none`` is an operation of its own: it rewrites all f
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import ClassVar, Literal, get_args
 
 from tablectl.delta import keys
@@ -34,7 +35,6 @@ from tablectl.model.operations.base import (
     clauses,
 )
 from tablectl.model.plan import Backfill, Basis, CommitEffect, Rewrite, Verb
-from tablectl.support.frozen import frozen
 
 _ROW_TRACKING_FEATURES = ("rowTracking", "domainMetadata")
 _BACKFILL_FILES = 22_000
@@ -57,7 +57,7 @@ _UNSET = StatementForm(
 )
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class SetProperties(Operation):
     """One commit for all keys (delta-1.0)."""
 
@@ -137,7 +137,7 @@ class SetProperties(Operation):
         return MetadataChange(sets=sets, renews=renews, schema=mapped_schema(self.values, basis), tag=tag)
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class UnsetProperties(Operation):
     """One commit for all keys, never the same as a SET (delta-1.0)."""
 
@@ -162,7 +162,7 @@ class UnsetProperties(Operation):
         return dict.fromkeys(self.keys)
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class RemoveMapping(Operation):
     """Rewrites all data under the logical column names.
 
@@ -265,7 +265,7 @@ class _CatalogSetting:
         return ()
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class SetOptimization(_CatalogSetting, Operation):
     """A setting in the catalog. The table's log does not have it."""
 
@@ -284,7 +284,7 @@ class SetOptimization(_CatalogSetting, Operation):
         return alter(table, f"{self.setting} PREDICTIVE OPTIMIZATION")
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class SetManaged(_CatalogSetting, Operation):
     """The catalog takes over the storage of an external table, and the table moves there."""
 
@@ -304,7 +304,7 @@ class SetManaged(_CatalogSetting, Operation):
         return alter(table, f"{self.verb}{' TRUNCATE UNIFORM HISTORY' * self.truncates}")
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class UnsetManaged(_CatalogSetting, Operation):
     """Back to an external table, where it was before ``SET MANAGED``."""
 
