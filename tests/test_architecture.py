@@ -51,6 +51,16 @@ def test_no_other_module_imports_by_name() -> None:
     assert found == set(_BY_NAME)
 
 
+def test_no_function_is_longer_than_a_reader_holds_at_once() -> None:
+    long = {
+        f"{file.relative_to(_PACKAGE)}:{node.name}"
+        for file in _FILES
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        if isinstance(node, ast.FunctionDef) and (node.end_lineno or node.lineno) - node.lineno + 1 > 60
+    }
+    assert long == set()
+
+
 @pytest.fixture(scope="module")
 def copied(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the product and of its contracts, to which a test adds a module."""

@@ -75,7 +75,7 @@ def _text(node: tuple[Any, Any]) -> str:
 _CATEGORIES = {sre.CATEGORY_DIGIT: "0", sre.CATEGORY_SPACE: " ", sre.CATEGORY_WORD: "a", sre.CATEGORY_NOT_SPACE: "a"}
 
 
-def _atoms(tree: Any) -> Iterator[str]:  # noqa: C901, PLR0912  # one branch for each kind of node
+def _atoms(tree: Any) -> Iterator[str]:  # one branch for each kind of node
     """The parts of a parsed pattern: characters, and samples of its groups."""
     for kind, value in tree:
         if kind is sre.LITERAL:

@@ -169,7 +169,7 @@ class LeaseMachine(RuleBasedStateMachine):
         finally:
             me.acting = False
 
-    def do(self, me: Contender, act: str) -> None:  # noqa: C901  # one branch an act
+    def do(self, me: Contender, act: str) -> None:  # one branch an act
         if act == "break" and self.world.last:
             break_lease(self.world, self.world.last.epoch, "because", me.owner, me)
         elif me.lease is None:

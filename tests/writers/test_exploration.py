@@ -140,7 +140,7 @@ def gate_stops(rules: Rules, state: State, me: Writer) -> bool:
     return rules.death_of_gate or not (rules.dead_gate and may_count_as_dead)
 
 
-def writer_steps(rules: Rules, state: State, number: int) -> Iterator[Step]:  # noqa: C901  # one branch a step
+def writer_steps(rules: Rules, state: State, number: int) -> Iterator[Step]:  # one branch a step
     me = state.writers[number]
     stops = gate_stops(rules, state, me)
     first, second = ("put", "read") if rules.guard_then_gate else ("read", "put")
