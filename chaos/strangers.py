@@ -61,11 +61,16 @@ SQL: Mapping[Stranger, str] = MappingProxyType(
 """Those after which the rows are still those that the writers were told."""
 
 
+MARK = "of a stranger"
+"""The ``userMetadata`` of their commits, by which a round knows them."""
+
+
 def main(server: str, place: str, stranger: Stranger) -> None:
     """Send one statement through a Spark Connect server. A conflict with the writers or the apply is the stranger's."""
     from pyspark.sql import SparkSession  # noqa: PLC0415, TID251  # a client of its own
 
     spark = SparkSession.builder.remote(server).getOrCreate()
+    spark.conf.set("spark.databricks.delta.commitInfo.userMetadata", MARK)
     with suppress(Exception):
         spark.sql(SQL[stranger].format(name=f"delta.`{place}`"))
 

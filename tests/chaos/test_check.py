@@ -25,6 +25,7 @@ from chaos.check import (
 )
 from chaos.journal import Attempt, HookCall, Journal, read_journal
 from chaos.replay import Row, rows_at
+from chaos.strangers import MARK
 from tests.chaos.logs import HandMade, rows, stamp
 
 
@@ -106,6 +107,12 @@ def test_more_commits_than_a_writer_was_told_of_are_found(table: HandMade, told:
 def test_a_commit_of_no_one_is_found(table: HandMade) -> None:
     table.commit(table.metadata(), operation="RESTORE")
     assert found_in(table) == ["version 1 (RESTORE) is of no one"]
+
+
+def test_what_a_stranger_of_the_round_committed_is_not_an_apply_s(table: HandMade) -> None:
+    table.commit(table.metadata(theirs="1"), user=MARK, operation="SET TBLPROPERTIES")
+    assert found_in(table) == []
+    assert metadata(table) == []
 
 
 def test_a_merge_changes_what_is_there_and_inserts_the_rest(table: HandMade) -> None:
