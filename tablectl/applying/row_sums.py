@@ -109,8 +109,8 @@ def _columns(schema: str) -> Mapping[str, Any]:
 
 
 def _texts(schema: str, partitions: Sequence[str]) -> list[str]:
-    folded = {name.casefold() for name in partitions}
-    found = ((name, kind) for name, kind in _columns(schema).items() if name.casefold() in folded)
+    folded = {name.lower() for name in partitions}
+    found = ((name, kind) for name, kind in _columns(schema).items() if name.lower() in folded)
     return [name for name, kind in found if isinstance(kind, str) and kind.startswith(_TEXTS)]
 
 

@@ -75,7 +75,7 @@ def _stored(value: Declared | None) -> str | None:
 
 def _problems(change: Change, live: LiveTable, target: ChangeTarget) -> Iterator[Reason]:
     columns = change.after if isinstance(change.after, tuple) else ()
-    partitions = {name.casefold() for name in _partitions(live, target)}
+    partitions = {name.lower() for name in _partitions(live, target)}
     variants = dialect_of(target.dialect).variant_statistics
     seen: set[ColumnPath] = set()
     for path in map(parse_column, columns):
@@ -84,7 +84,7 @@ def _problems(change: Change, live: LiveTable, target: ChangeTarget) -> Iterator
         if found is None:
             yield no_column(text, live.schema)
             continue
-        if len(path) == 1 and path[0].casefold() in partitions:
+        if len(path) == 1 and path[0].lower() in partitions:
             yield Reason(
                 reason=f"{text} is a partition column, and Delta skips partitions without statistics",
                 fix=f"leave {text} out of `data_skipping`",

@@ -160,7 +160,7 @@ def _bad_columns(change: Change, live: LiveTable) -> Iterator[Reason]:
         elif not (found[1].type in _TYPES or found[1].type.startswith(("decimal", "char", "varchar"))):
             kind = found[1].type
             yield Reason(f"Delta cannot partition by column {name} of type {kind}", "choose a column of a plain type")
-    if len({name.casefold() for name in names}) < len(names):
+    if len({name.lower() for name in names}) < len(names):
         yield Reason("a column is named twice", "name each column once")
     if len(names) == len(live.schema.fields):
         condition = "DELTA_CANNOT_USE_ALL_COLUMNS_FOR_PARTITION"

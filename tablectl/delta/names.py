@@ -212,8 +212,10 @@ def column_sql(path: ColumnPath) -> str:
 
 
 def fold_column(path: ColumnPath) -> ColumnPath:
-    """Equal for two spellings of one column: Delta ignores the case of column names."""
-    return tuple(part.casefold() for part in path)
+    """Equal for two spellings of one column. Delta ignores the case of its letters alone (``toLowerCase`` in
+    ``SchemaUtils.scala``): ``straße`` and ``strasse`` are two columns.
+    """
+    return tuple(part.lower() for part in path)
 
 
 def quote_name(part: str) -> str:

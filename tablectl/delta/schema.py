@@ -52,7 +52,7 @@ class Schema:
         """The path in the table's spelling and its field, found without regard to case; ``None`` if there is none."""
         fields, spelled, found = self.fields, [], None
         for part in path:
-            found = next((field for field in fields if field.name.casefold() == part.casefold()), None)
+            found = next((field for field in fields if field.name.lower() == part.lower()), None)
             if found is None:
                 return None
             spelled.append(found.name)

@@ -74,7 +74,7 @@ def with_null(schema: str, column: ColumnPath, *, allowed: bool) -> str:
     root = read_json(schema)
     fields = root["fields"]
     for depth, part in enumerate(column):
-        found = next((each for each in fields if each["name"].casefold() == part.casefold()), None)
+        found = next((each for each in fields if each["name"].lower() == part.lower()), None)
         if found is None:
             return schema
         if depth + 1 == len(column):
@@ -87,9 +87,9 @@ def _struct(struct: Mapping[str, Any], above: tuple[str, ...]) -> dict[str, Any]
     fields = [_field(each, (*above, str(each["name"]))) for each in struct["fields"]]
     names = set[str]()
     for each in fields:
-        if each["name"].casefold() in names:
+        if each["name"].lower() in names:
             raise ValueError(f"column {column_text((*above, each['name']))} is named twice")
-        names.add(each["name"].casefold())
+        names.add(each["name"].lower())
     return {"type": "struct", "fields": fields}
 
 

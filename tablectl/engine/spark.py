@@ -165,7 +165,7 @@ class SparkEngine(SqlCatalog):
         frame = (
             self._session.read.format("delta").load(table.parts[0]) if table.is_path else self._session.table(table.sql)
         )
-        others = {name.casefold() for name in frame.columns} ^ {name.casefold() for name, _ in columns}
+        others = {name.lower() for name in frame.columns} ^ {name.lower() for name, _ in columns}
         if others:
             listed = ", ".join(sorted(others))
             raise EngineError(f"the columns of {table.text} are not those that were decided on: {listed}", "plan again")

@@ -12,7 +12,7 @@ from tablectl.attributes.policy import declaration_of
 from tablectl.attributes.predictive_optimization import why_maintained
 from tablectl.attributes.value_types import STATS_KEYS, has_statistics, names_statistics
 from tablectl.delta import keys
-from tablectl.delta.names import column_text
+from tablectl.delta.names import ColumnPath, column_text, fold_column
 from tablectl.delta.properties import DEFAULT_FILE_RETENTION, DEFAULT_LOG_RETENTION, split_columns
 from tablectl.lint_rules.rule import Found, LintedState, LintRule, Mend
 
@@ -417,10 +417,13 @@ def vacuum_waits_for_writes(table: LintedState) -> Found:
     harm="clients locked out",
 )
 def columns_differ_in_case_alone(table: LintedState) -> Found:
-    spelled: dict[tuple[str, ...], tuple[str, ...]] = {}
+    spelled: dict[ColumnPath, ColumnPath] = {}
+    twice = set[ColumnPath]()
     for path, _ in table.live.schema.every_field() if table.live else ():
-        first = spelled.setdefault(tuple(part.lower() for part in path), path)
-        if first[-1] != path[-1]:
+        folded = fold_column(path)
+        first = spelled.setdefault(folded, path)
+        if first is not path and not any(folded[:depth] in twice for depth in range(1, len(folded) + 1)):
+            twice.add(folded)
             yield f"the columns {column_text(first)} and {column_text(path)} are one for Spark", ""
 
 
@@ -448,11 +451,11 @@ def statistics_of_no_column(table: LintedState) -> Found:
         named = split_columns(stored)
     except ValueError:
         return
-    partitions = {name.casefold() for name in table.live.partition_columns}
+    partitions = {name.lower() for name in table.live.partition_columns}
     for path in named:
         if table.live.schema.find(path) is None:
             yield f"{keys.STATISTICS_COLUMNS} names {column_text(path)}, which the table does not have", ""
-        elif len(path) == 1 and path[0].casefold() in partitions:
+        elif len(path) == 1 and path[0].lower() in partitions:
             yield f"{keys.STATISTICS_COLUMNS} names the partition column {column_text(path)}", ""
 
 

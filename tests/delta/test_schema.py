@@ -105,3 +105,9 @@ def test_equal_columns_of_two_tables_are_one_record() -> None:
     (one,), (other,) = (parse_schema(text % ("x" * 200)).fields for _ in range(2))
     assert one is not other  # texts of any length are not kept for the next table
     assert one == other
+
+
+def test_two_names_that_only_unicode_takes_for_one_are_two_columns() -> None:
+    schema = Schema((Field("straße", "long"), Field("STRASSE", "string")))
+    assert schema.find(("Straße",)) == (("straße",), schema.fields[0])
+    assert schema.find(("strasse",)) == (("STRASSE",), schema.fields[1])

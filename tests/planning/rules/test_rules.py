@@ -493,6 +493,7 @@ def test_columns_that_differ_in_letter_case_alone_refuse_the_table_and_are_named
     inner = Field("s", "struct", fields=(Field("x", "long"), Field("X", "long")))
     for fields, said in (
         ((Field("a", "long"), Field("A", "long")), "the columns a and A are one for Spark"),
+        ((Field("a", "long"), Field("a", "string")), "the columns a and a are one for Spark"),
         ((inner,), "the columns s.x and s.X are one for Spark"),
     ):
         table = replace(live(), schema=Schema(fields))
