@@ -102,7 +102,7 @@ SUBJECTS :=
 fuzz: install
 	$(BIN)/python -m tests.fuzz $(SUBJECTS) --seconds $(SECONDS)
 
-# How large the product is, by package and by feature, compared with an earlier commit: prints docs/size.md and writes it.
+# How large the product is, by package and by feature, compared with an earlier commit: prints the tables.
 size: install
 	@$(BIN)/python -m tools.size
 

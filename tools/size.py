@@ -1,6 +1,6 @@
 """How large the product is: files, lines and code, by package and by feature, compared with an earlier commit.
 
-``make size`` prints the tables and writes them into ``docs/size.md``. ``tools/size_before.json`` has the figures of the
+``make size`` prints the tables, as Markdown. ``tools/size_before.json`` has the figures of the
 earlier commit; they are made by this module, too::
 
     git archive 3788ccec tablectl tablectl_guard | tar -x -C /tmp/before
@@ -26,7 +26,6 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 PRODUCT = ("tablectl", "tablectl_guard")
-PAGE = ROOT / "docs" / "size.md"
 BEFORE = Path(__file__).with_name("size_before.json")
 
 FEATURES: dict[str, tuple[str, ...]] = {
@@ -181,7 +180,7 @@ def figures(root: Path) -> dict[str, Any]:
 
 
 def page(now: Mapping[str, Any], before: Mapping[str, Any]) -> str:
-    """``docs/size.md``, from the figures of two commits."""
+    """The tables, from the figures of two commits."""
 
     def rows(kind: str) -> str:
         title = "" if kind == "all" else kind
@@ -191,7 +190,6 @@ def page(now: Mapping[str, Any], before: Mapping[str, Any]) -> str:
     return f"""# Size
 
 The Python files of `tablectl/` and `tablectl_guard/`, at commit `3788ccec` (22 November 2026) → now.
-`make size` writes this page.
 
 *Lines* are those that `wc -l` counts. *Code* are the lines that are neither blank nor only a comment, a docstring
 or an import. Each file belongs to one feature: the first in `tools/size.py` with a pattern that matches its path.
@@ -214,9 +212,7 @@ def main(arguments: list[str]) -> int:
     """Print the tables and write the page, or print the figures of another folder as JSON."""
     match arguments:
         case []:
-            text = page(figures(ROOT), json.loads(BEFORE.read_text(encoding="utf-8")))
-            PAGE.write_text(text, encoding="utf-8")
-            print(text, end="")
+            print(page(figures(ROOT), json.loads(BEFORE.read_text(encoding="utf-8"))), end="")
         case ["json", folder]:
             print(json.dumps(figures(Path(folder)), indent=1))
         case _:

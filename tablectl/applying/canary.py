@@ -1,4 +1,4 @@
-"""``--canary``: some tables first, the others only if the logs of these show no failure (docs/canary.md).
+"""``--canary``: some tables first, the others only if the logs of these show no failure (docs/many-tables.md).
 
 Their logs show files of failed writes, streams that stopped and writers that are late. Writers and their usual gaps
 come from the commits before the change (``usual_writers``).

@@ -1,5 +1,5 @@
 """Declared streaming queries around a table's window: the wait for those that its statements stop, and the proof that
-they continued (docs/streams.md).
+they continued (docs/many-tables.md, "Streaming queries").
 """
 
 from __future__ import annotations

@@ -530,7 +530,7 @@ class Config:
         section(
             WindowConfig,
             "How the protected window runs.",
-            gone={"stop_if": "write `stop_if_failed: N`, `stop_if_silent: N` or both (docs/canary.md)"},
+            gone={"stop_if": "write `stop_if_failed: N`, `stop_if_silent: N` or both (docs/many-tables.md)"},
         ),
     )
     state: str | None = setting(

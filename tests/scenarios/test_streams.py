@@ -20,9 +20,9 @@ pytestmark = pytest.mark.spark
 
 
 def with_documented_hooks(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The files of "Stop and start" in docs/streams.md, and the file in which a ``systemctl`` writes its arguments."""
-    page = blocks(ROOT / "docs" / "streams.md")
-    (settings,) = [each.text for each in page if each.language == "yaml" and "window:" in each.text]
+    """The files of "Stop and start" in docs/many-tables.md, and the file to which ``systemctl`` writes."""
+    page = blocks(ROOT / "docs" / "many-tables.md")
+    (settings,) = [each.text for each in page if each.language == "yaml" and "hook_timeout" in each.text]
     (script,) = [each.text for each in page if each.language == "sh"]
     (folder / "tablectl.yaml").write_text(settings)
     _program(folder / "streams.sh", script)
