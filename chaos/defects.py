@@ -258,7 +258,7 @@ DEFECTS: tuple[Defect, ...] = (
     Defect(
         "what others undo before the end of the run is not looked for",
         "tablectl/applying/run.py",
-        "    runs |= _last_looks(window, drivers, todo, runs)\n",
+        "    runs |= _last_looks(window, todo, runs)\n",
         "",
         (f"{_APPLYING}/test_last_look.py",),
     ),
@@ -440,8 +440,8 @@ DEFECTS: tuple[Defect, ...] = (
     Defect(
         "operations of others are interrupted",
         "tablectl/applying/lease_wait.py",
-        "if not running.tag.startswith(TAG):",
-        "if not running.tag:",
+        " if running.tag.startswith(TAG) else None",
+        "",
         (_APPLYING,),
     ),
     Defect(

@@ -22,8 +22,6 @@ class Feature(Enum):
     """The run is asked to stop while it works."""
     FAILING_STORE = "store that fails"
     """The lease records cannot be written for a while."""
-    REMOTES = "remotes"
-    """Two drivers, of which one stops answering."""
     TOGETHER = "together"
     """All tables share one window."""
     CANARY = "canary"

@@ -126,8 +126,6 @@ class Round:
         hook = [sys.executable, str(ROOT / "chaos" / "hook.py"), str(self.folder / "hooks.jsonl")]
         window = {"ttl": TTL, "drain": int(_DRAIN * self.harness.patience), **self.scenario.window(hook)}
         config: dict[str, Any] = {"window": window}
-        if Feature.REMOTES in self.scenario.features:
-            config["engine"] = {"remotes": [self.harness.remote, self.harness.server.url]}
         if Feature.ENDPOINT in self.scenario.features:
             config["engine"] = {"thrift": self.harness.endpoint, "statement_bound": ENDPOINT_BOUND}
         bucket = None
@@ -185,8 +183,7 @@ class Round:
         number = len(self.told) + 1
         self.told.append(Told(-9))
         report = f"report-{number}.json"
-        configured = {Feature.REMOTES, Feature.ENDPOINT} & {*self.scenario.features}
-        remote = () if configured else ("--remote", self.harness.remote)
+        remote = () if Feature.ENDPOINT in self.scenario.features else ("--remote", self.harness.remote)
         arguments = ("apply", "plan.json", "--yes", *remote, "--report", report, *self.scenario.arguments)
         return self._command(*arguments, log=f"apply-{number}.log"), number
 

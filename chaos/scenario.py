@@ -214,7 +214,6 @@ MEETS = (
     Feature.GUARDED_PROCESS,
     Feature.OWED_HOOKS,
     Feature.SIGNAL,
-    Feature.REMOTES,
     Feature.TOGETHER,
     Feature.CANARY,
     Feature.PACE,
@@ -256,8 +255,8 @@ def choose(seed: int, only: Fault | None = None) -> Scenario:
 
 
 def _possible(drawn: Sequence[Feature], tables: Sequence[Pending]) -> tuple[Feature, ...]:
-    """Without the endpoint where it cannot be: with several servers, and where a table is rewritten by Spark."""
-    never = Feature.REMOTES in drawn or any(each.kind == "partition rewrite" for each in tables)
+    """Without the endpoint where a table is rewritten by Spark."""
+    never = any(each.kind == "partition rewrite" for each in tables)
     return tuple(each for each in drawn if each is not Feature.ENDPOINT or not never)
 
 

@@ -28,7 +28,6 @@ EXEMPT = {
     "reports/short_names.py": "if it fails, names stay whole",
     "reports/notification.py": "a notification that cannot be made is a warning",
     "applying/approval.py": "refuses a plan file as a whole; under a lease, its caller is tested",
-    "applying/drivers.py": "the queue of the whole run",
     "applying/scheduler.py": "the queue of the whole run",
     "applying/shared_window.py": "the queue of the whole run",
     "commands/command_line.py": "the entry, which catches everything",

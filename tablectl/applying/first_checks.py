@@ -12,7 +12,6 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from tablectl.applying.copy_beside import check_copies
-from tablectl.applying.drivers import Driver
 from tablectl.applying.events import RunEvent
 from tablectl.applying.lease_wait import LeaseWait
 from tablectl.applying.run_context import RunContext, StopTableError, TableJob
@@ -115,32 +114,24 @@ def check_places(places: Sequence[tuple[TablePlan, str]]) -> None:
         names[place] = table.name
 
 
-def check_commit_drivers(
-    window: RunContext, drivers: Collection[Driver], tables: Sequence[TablePlan]
-) -> tuple[dict[str, End], tuple[str, ...]]:
+def check_commit_drivers(window: RunContext, tables: Sequence[TablePlan]) -> tuple[dict[str, End], tuple[str, ...]]:
     """The tables on which commits could be lost, checked before any table starts, and warnings where that is only
-    possible. A table must be safe on every driver, because it may move.
+    possible.
     """
     barred: dict[str, End] = {}
     warn, exclusive = False, window.exclusive_commits
-    checked: dict[tuple[str, str, bool], bool] = {}
+    checked: dict[tuple[str, bool], bool] = {}
     for table in tables:
         through_catalog = table.basis.metadata_version is not None
         try:
             location = _opened_at(window, table)
             scheme = location.partition(":")[0] if ":" in location else ""
-            for driver in drivers or (Driver("", window.engine),):
-                check_overwrites(driver.engine, table)
-                key = (driver.name, scheme, through_catalog)
-                if key not in checked:
-                    check_scheme(driver.engine, location)
-                    checked[key] = check_commits(
-                        driver.engine,
-                        location,
-                        exclusive=exclusive or through_catalog,
-                        only=not driver.name,
-                    )
-                warn |= checked[key]
+            check_overwrites(window.engine, table)
+            key = (scheme, through_catalog)
+            if key not in checked:
+                check_scheme(window.engine, location)
+                checked[key] = check_commits(window.engine, location, exclusive=exclusive or through_catalog)
+            warn |= checked[key]
         except StopTableError as stop:
             barred[table.name] = stop.end
         except Exception as error:  # noqa: BLE001  # see ``run_table``
@@ -183,11 +174,10 @@ def check_scheme(engine: Engine, location: str) -> None:
     raise StopTableError(RunOutcome.REFUSED, f"the engine has no file system for {scheme}:// locations", hint)
 
 
-def check_commits(engine: CommitDriver, location: str, *, exclusive: bool, only: bool = True) -> bool:
+def check_commits(engine: CommitDriver, location: str, *, exclusive: bool) -> bool:
     """Whether commits to a table on a local disk may be lost, ours or a writer's: this deserves a warning.
 
-    On S3 it raises ``StopTableError`` instead. ``exclusive`` is what the configuration states, ``only`` whether this
-    engine is the only one of the run: of several, at most one can be the driver that the writers use. Raises
+    On S3 it raises ``StopTableError`` instead. ``exclusive`` is what the configuration states. Raises
     ``EngineError`` if the engine does not report its log store.
     """
     # As the engine sees it, because the scheme selects the log store: s3a and s3 are two schemes.
@@ -196,7 +186,7 @@ def check_commits(engine: CommitDriver, location: str, *, exclusive: bool, only:
         return False
     # A session passed in may be any session. On S3, where a commit could be lost, the caller must state that it is the
     # writers' own.
-    if only and engine.shared and (engine.stated or scheme == _DISK):
+    if engine.shared and (engine.stated or scheme == _DISK):
         return False
     store = engine.log_store(scheme)
     if store.rpartition(".")[2] in _EXCLUSIVE:

@@ -49,7 +49,7 @@ class GateKeeper:
         self._sightings = window.sightings[table_key(plan)]
         self._sightings.recall(lease.record.silent, window.clock.monotonic())
         self._hooks = hooks
-        self._turn = window.turns.of(plan.name, window.clock, window.driver)
+        self._turn = window.turns.of(plan.name, window.clock)
         self._together = window.together
         self._lets_in = ""
         """The shared window whose writers the gate lets in when it shuts."""

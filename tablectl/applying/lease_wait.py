@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Protocol
 
 from tablectl.applying.events import most_text
-from tablectl.applying.run_context import TAG, RunContext, TableJob
+from tablectl.applying.run_context import TAG, TableJob
 from tablectl.applying.waits import GO, Answer, Awaited, End, Go, Later, Wait
 from tablectl.delta.locations import canonical_location
 from tablectl.engine.interface import Engine
@@ -119,8 +119,11 @@ class LeaseWait(Wait):
         place = next(each for each in self.places if _key(each) in holders)
         holder = holders[_key(place)]
         end = _held(place, holder)
-        left_to_it = self._from_dead and (holder.alive or holder.patience > longest_watch(window.claim.ttl))
-        if left_to_it or (engine_gone(window) and not self._from_dead):
+        if self._from_dead:
+            left_to_it = holder.alive or holder.patience > longest_watch(window.claim.ttl)
+        else:
+            left_to_it = not window.engine.alive()  # waiting does not help then
+        if left_to_it:
             return end
         words = f"held by {holder.record}; taken over if silent for {round(holder.patience)} s"
         most = 0.0 if holder.alive else holder.patience
@@ -181,9 +184,8 @@ def next_poll(holders: Collection[Sighting], waited: float, polls: int, ttl: flo
 class DeadStatements(Wait):
     """The statements that an earlier run left running on the tables end before anything is read or done.
 
-    Only an operation with a tag of ours is interrupted, and only in the engines of this run: a lease record has no
-    authority beyond that. If none of them can interrupt it, or knows of it, its commit or its bound is waited for,
-    unless this run did so already.
+    Only an operation with a tag of ours is interrupted, and only in the engine of this run: a lease record has no
+    authority beyond that. If it cannot interrupt it, or does not know of it, its commit or its bound is waited for.
     """
 
     def __init__(self, job: TableJob, leases: LeaseWait) -> None:
@@ -213,7 +215,7 @@ class DeadStatements(Wait):
             return GO
         running, over = self._left[place.name]
         bound = running.until * PATIENCE
-        going = False if running.tag in window.over else _interrupted(window, running)
+        going = window.engine.interrupt(running.tag, running.engine) if running.tag.startswith(TAG) else None
         if going is None and window.stamp.proceed:
             self.notes[place.name] = f"a statement of an earlier run was not waited for: {window.stamp.proceed}"
             going = False
@@ -227,7 +229,7 @@ class DeadStatements(Wait):
             message = f"a statement of an earlier run ({running.tag}) still runs in the engine, interrupted as it is"
             hint = "end it in the engine, and run the same command again"
             return End(RunOutcome.FAILED, message, hint, place.name)
-        if engine_gone(window):
+        if not window.engine.alive():
             message = "a dead apply left a statement that may still run, and the engine of this run does not answer"
             return End(RunOutcome.NO_WINDOW, message, "run the same command again when it does", place.name)
         lease.prove(window.budget)
@@ -236,17 +238,3 @@ class DeadStatements(Wait):
             f"a dead apply left a statement that may still run: ending it, or waiting for at most {most_text(bound)}"
         )
         return Later(now + min(_LOOK_EVERY, over - now), STATEMENT_LEFT, words, bound, holds=True)
-
-
-def engine_gone(window: RunContext) -> bool:
-    """Whether no engine of the run answers any more, so that waiting does not help."""
-    return not any(each.alive() for each in (window.engine, *window.others))
-
-
-def _interrupted(window: RunContext, running: RunningStatement) -> bool | None:
-    """The answer of the engine in which the statement runs; ``None`` if none of this run's is that engine."""
-    if not running.tag.startswith(TAG):
-        return None
-    engines = (window.engine, *(each for each in window.others if each.alive()))
-    answers = (engine.interrupt(running.tag, running.engine) for engine in engines)
-    return next((each for each in answers if each is not None), None)

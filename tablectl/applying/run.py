@@ -18,7 +18,6 @@ from functools import partial
 from tablectl.applying.calendar_check import CalendarWait
 from tablectl.applying.canary import STOPPED_HINT, choose, soak
 from tablectl.applying.copy_beside import copies_beside
-from tablectl.applying.drivers import Driver, DriverWait, Placement, expected_work, paced_bytes
 from tablectl.applying.events import DONE, RELEASED, RunEvent, Tally
 from tablectl.applying.first_checks import Preflight, Rights, check_commit_drivers, check_places
 from tablectl.applying.hooks import HookFacts, OwedHookTable, run_owed_hooks
@@ -83,40 +82,35 @@ WAITS: tuple[Callable[[TableJob], Wait], ...] = (StartMoment, Preflight)
 """What tables wait for before their leases are taken, in this order. A new kind of wait is one more entry."""
 
 
-def run_plan(
-    window: RunContext, plan: Plan, unchanged: Sequence[OwedHookTable] = (), drivers: Sequence[Driver] = ()
-) -> RunReport:
+def run_plan(window: RunContext, plan: Plan, unchanged: Sequence[OwedHookTable] = ()) -> RunReport:
     """Apply a plan. A failure on one table does not stop the others; all leases are released on every exit path.
 
     What a run that died owes is run first, on all tables: those that are applied, those that cannot be, and
-    ``unchanged``, those without changes. ``drivers`` are those of the run, if it has several; each takes
-    ``window.parallel`` tables at a time.
+    ``unchanged``, those without changes.
     """
     applying = APPLYING.set(window.claim.run)
     try:
-        return _run_plan(window, plan, unchanged, drivers)
+        return _run_plan(window, plan, unchanged)
     finally:
         APPLYING.reset(applying)
 
 
-def _run_plan(
-    window: RunContext, plan: Plan, unchanged: Sequence[OwedHookTable], drivers: Sequence[Driver]
-) -> RunReport:
+def _run_plan(window: RunContext, plan: Plan, unchanged: Sequence[OwedHookTable]) -> RunReport:
     at, began = milliseconds(window.clock.utc()), window.clock.monotonic()
     planned = [table for table in plan.tables if table.applies]
     looks = {table.name: of_table(table.name, partial(_first_look, window, table)) for table in planned}
     failed = {name: _failed(name, found) for name, found in looks.items() if isinstance(found, TablectlError)}
     known = {name: found for name, found in looks.items() if not isinstance(found, TablectlError)}
     check_places([(table, known[table.name][0]) for table in planned if table.name in known])
-    unsafe, notes = check_commit_drivers(window, drivers, [each for each in planned if each.name in known])
+    unsafe, notes = check_commit_drivers(window, [each for each in planned if each.name in known])
     barred = {name: end.run(name) for name, end in unsafe.items()} | failed
     barred |= _barred_together(window.config.together, plan.tables, barred)
     todo = [table for table in planned if table.name not in barred]
     positions = {table.name: known[table.name][1] for table in todo}
     settled = run_owed_hooks(window, [*map(_with_owed_hooks, plan.tables), *unchanged])
-    runs, canary = _run_in_stages(window, drivers, todo)
+    runs, canary = _run_in_stages(window, todo)
     runs |= continued_streams(window, todo, runs, positions)
-    runs |= _last_looks(window, drivers, todo, runs)
+    runs |= _last_looks(window, todo, runs)
     runs |= barred | {table.name: _left_out(table) for table in plan.tables if table.refusals}
     runs = settled | {name: _after_settled(run, settled.get(name)) for name, run in runs.items()}
     return RunReport(
@@ -134,14 +128,8 @@ def _run_plan(
     )
 
 
-def _last_looks(
-    window: RunContext, drivers: Sequence[Driver], tables: Sequence[TablePlan], runs: Runs
-) -> dict[str, TableRun]:
-    """The runs after a last look at each table, several at a time: each takes a request or two. Names are looked up by
-    a driver that still answers.
-    """
-    engines = [each.engine for each in drivers] or [window.engine]
-    window = replace(window, engine=next((each for each in engines if each.alive()), window.engine))
+def _last_looks(window: RunContext, tables: Sequence[TablePlan], runs: Runs) -> dict[str, TableRun]:
+    """The runs after a last look at each table, several at a time: each takes a request or two."""
 
     def look(table: TablePlan) -> TableRun:
         return _noted(partial(looked_again, window, table), runs[table.name])
@@ -197,30 +185,28 @@ def _barred_together(together: Sequence[str], tables: Sequence[TablePlan], barre
     return {table.name: End(RunOutcome.REFUSED, message, hint).run(table.name) for table in others}
 
 
-def _run_in_stages(
-    window: RunContext, drivers: Sequence[Driver], tables: Sequence[TablePlan]
-) -> tuple[dict[str, TableRun], CanaryRun | None]:
+def _run_in_stages(window: RunContext, tables: Sequence[TablePlan]) -> tuple[dict[str, TableRun], CanaryRun | None]:
     """All tables at once; or with ``--canary`` some first, and the others if these show no failure for a while.
 
     Nothing is held in between: neither a lease nor a gate nor a worker.
     """
     config = window.config
     if not config.canary or not tables:
-        return _run_all(window, drivers, tables), None
+        return _run_all(window, tables), None
     group = frozenset(table.name for table in tables if shares_window(table.table, table.tags, config.together))
     chosen = choose(tables, config.canary, window.table_groups, group)
     first = [table for table in tables if table.name in chosen.names]
     rest = [table for table in tables if table.name not in chosen.names]
-    runs = _run_all(window, drivers, first)
+    runs = _run_all(window, first)
     canary = soak(window, first, runs, rest)
     canary = replace(canary, notes=(*chosen.notes, *canary.notes))
     if not canary.reason:
-        return runs | _run_all(window, drivers, rest), canary
+        return runs | _run_all(window, rest), canary
     end = End(RunOutcome.NO_WINDOW, canary.reason, STOPPED_HINT)
     return runs | {table.name: end.run(table.name) for table in rest}, canary
 
 
-def _run_all(window: RunContext, drivers: Sequence[Driver], tables: Sequence[TablePlan]) -> dict[str, TableRun]:
+def _run_all(window: RunContext, tables: Sequence[TablePlan]) -> dict[str, TableRun]:
     group = sorted(
         (table for table in tables if shares_window(table.table, table.tags, window.config.together)), key=table_key
     )
@@ -228,12 +214,8 @@ def _run_all(window: RunContext, drivers: Sequence[Driver], tables: Sequence[Tab
     tally = Tally(window.notify, window.clock.monotonic)
     window = replace(window, notify=tally)
     groups = {table_key(some[0]): some for some in (tuple(group), *alone) if some}
-    placement = Placement(
-        drivers or (Driver(window.driver, window.engine),),
-        {key: expected_work(some) for key, some in groups.items()},
-    )
     began = window.clock.monotonic()
-    tasks = {key: _Task(TableJob(window, some, began), placement, key) for key, some in groups.items()}
+    tasks = {key: _Task(TableJob(window, some, began)) for key, some in groups.items()}
     rules: Rules[Runs] = Rules(
         left_out=lambda job, later, reason: tasks[job.key].left_out(later, reason),
         on_wait=lambda job, later, since: tasks[job.key].tell_wait(later, since),
@@ -241,10 +223,7 @@ def _run_all(window: RunContext, drivers: Sequence[Driver], tables: Sequence[Tab
         rewrote=lambda job: job.size > 0 and tasks[job.key].sent,
     )
     scheduler = Scheduler(window.clock, window.config.parallel, window.stop, rules, window.pace)
-    queue = [
-        QueuedJob(key, driver=placement.driver_of(key).name, size=_size(some, window.pace.limit))
-        for key, some in groups.items()
-    ]
+    queue = [QueuedJob(key, size=_size(some, window.pace.limit)) for key, some in groups.items()]
     with ExitStack() as stack:
         for task in tasks.values():
             stack.callback(task.leases.close)
@@ -254,6 +233,15 @@ def _run_all(window: RunContext, drivers: Sequence[Driver], tables: Sequence[Tab
         for key, runs in results.items()
         for name, run in runs.items()
     }
+
+
+def paced_bytes(table: TablePlan) -> int | None:
+    """The bytes that the statements of a table rewrite at most, each by itself; 0 if none rewrites, ``None`` if that is
+    unknown. A limit on a plan counts rewrites of the same files once (``rewritten_bytes`` of ``planning.plan_file``).
+    """
+    rewrites = [each.rewrite for each in table.statements if each.rewrite is not None]
+    sizes = [each.bytes_at_most for each in rewrites if each.bytes_at_most is not None]
+    return sum(sizes) if len(sizes) == len(rewrites) else None
 
 
 def _size(tables: Sequence[TablePlan], limit: int | None) -> int:
@@ -269,12 +257,11 @@ class _Task:
     leases. Then either the next attempt is waited for, or the task is finished.
     """
 
-    def __init__(self, job: TableJob, placement: Placement, key: str) -> None:
+    def __init__(self, job: TableJob) -> None:
         self.job = job
-        self.driver = DriverWait(job, placement, key)
         self.leases = LeaseWait(job)
         self.dead = DeadStatements(job, self.leases)
-        self.before_lease: tuple[Wait, ...] = (self.driver, *(wait(job) for wait in WAITS))
+        self.before_lease: tuple[Wait, ...] = tuple(wait(job) for wait in WAITS)
         self.silent = SilentWriters(job, self.leases)
         self.under_lease: tuple[Wait, ...] = (self.leases, Rights(job, self.leases), self.dead, self.silent)
         self.runs: dict[str, TableRun] = {}
@@ -338,7 +325,6 @@ class _Task:
     def _release(self) -> None:
         if not self.leases.held:
             return
-        self.driver.note_running([lease.running for lease in self.leases.all()], self.job.window.clock.monotonic())
         self.leases.close()
         self.dead.waited = self.silent.waited = False
         for table in self.job.tables:
@@ -349,9 +335,8 @@ class _Task:
     def _next_attempt(self) -> Later | None:
         """The wait for the next attempt, if there is one."""
         now, outcomes = self.job.window.clock.monotonic(), {run.outcome for run in self.runs.values()}
-        moves = self.driver.after(outcomes, now)
-        if moves is not None or RunOutcome.NO_WINDOW not in outcomes:
-            return moves
+        if RunOutcome.NO_WINDOW not in outcomes:
+            return None
         self.tries += 1
         left, calendar = self.job.left(now), CalendarWait(self.job).check(now)
         if isinstance(calendar, End) or left < _SOON:
@@ -364,7 +349,6 @@ class _Task:
 
     def _finish(self) -> Runs:
         """The result of the task."""
-        self.driver.done()
         for run in self.runs.values():
             with suppress(Exception):  # as in ``_release``
                 self.job.window.notify(RunEvent(run.name, DONE, str(run.outcome)))
@@ -409,8 +393,7 @@ class _Task:
         if self.first is None:
             return self.runs
         took = round((self.job.window.clock.monotonic() - self.first) * 1000)
-        driver = self.driver.driver.name
-        return {name: replace(run, took_ms=took, driver=driver) for name, run in self.runs.items()}
+        return {name: replace(run, took_ms=took) for name, run in self.runs.items()}
 
 
 def _noted(note: Callable[[TableRun], TableRun], run: TableRun) -> TableRun:

@@ -179,7 +179,7 @@ class RunContext:
     alone.
     """
     turns: Turns = field(default_factory=Turns)
-    """The queue in which closed statements run, per driver."""
+    """The queue in which closed statements run."""
     pace: Pace = field(default_factory=lambda: Pace(None))
     """When the next rewrite of the run may start."""
     together: SharedWindow | None = None
@@ -193,14 +193,6 @@ class RunContext:
     """What the run has seen of the guards of each table, by ``table_key``."""
     records_seen: dict[str, tuple[str, float]] = field(default_factory=dict)
     """The id of the newest lease record of tables that this run does not hold, and when it was first seen, by name."""
-    driver: str = ""
-    """The name of the engine's driver; empty if the run has only one."""
-    others: tuple[Engine, ...] = ()
-    """The engines of the other drivers of the run."""
-    over: frozenset[str] = frozenset()
-    """The tags of statements of this run that cannot commit any more, although a lease record may name them."""
-    resumed: bool = False
-    """Whether an earlier attempt of this run, whose driver stopped answering, may have committed."""
 
     @property
     def budget(self) -> float:
@@ -264,7 +256,6 @@ class TableJob:
     """One table of a run, or the tables that share a window, and what their waits know of each other."""
 
     window: RunContext
-    """With the engine of the driver that runs them now."""
     tables: tuple[TablePlan, ...]
     began: float = 0.0
     """When the run began, on the clock's ``monotonic``."""

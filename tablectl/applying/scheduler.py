@@ -9,13 +9,13 @@ waits for no worker (``Later.holds``), every other one holds nothing but its pla
 waits for another job of the queue only through a turn (see ``statement_turns``), which is released without any further
 wait.
 
-Jobs that rewrite data take minutes or hours, others a second. So jobs without a rewrite start first, and while a driver
-has any of them left, rewrites leave one of its workers free. ``Pace`` says when the next rewrite may start.
+Jobs that rewrite data take minutes or hours, others a second. So jobs without a rewrite start first, and while any of
+them is left, rewrites leave one worker free. ``Pace`` says when the next rewrite may start.
 """
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
@@ -96,8 +96,6 @@ class QueuedJob:
 
     key: str
     """Unique in its run. Jobs start in the order of their keys."""
-    driver: str = ""
-    """The driver that runs its statements. Each driver has its own workers."""
     size: int = 0
     """The bytes that it rewrites; 0 for a job that rewrites nothing."""
 
@@ -153,35 +151,30 @@ class _Waiting:
         return self.later is not None and self.later.holds
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Load:
-    """What the drivers work on, by driver."""
+    """What the workers do."""
 
-    busy: Counter[str]
+    busy: int
     """Running steps."""
-    rewriting: Counter[str]
+    rewriting: int
     """Running steps of jobs that rewrite data."""
-    short: Counter[str]
+    short: int
     """Unfinished jobs that rewrite nothing."""
 
     def free_for(self, job: QueuedJob, workers: int) -> bool:
-        """Whether a worker of the job's driver is free for it."""
-        if self.busy[job.driver] >= workers:
+        """Whether a worker is free for a job."""
+        if self.busy >= workers:
             return False
-        kept_free = 1 if workers > 1 and self.short[job.driver] else 0
-        return not job.size or self.rewriting[job.driver] < workers - kept_free
-
-    def add(self, job: QueuedJob) -> None:
-        """Count a step that starts."""
-        self.busy[job.driver] += 1
-        self.rewriting[job.driver] += job.size > 0
+        kept_free = 1 if workers > 1 and self.short else 0
+        return not job.size or self.rewriting < workers - kept_free
 
 
 class Scheduler(Generic[T]):
     """Runs jobs to their results. All methods belong to the thread that calls ``run``; steps run in workers."""
 
     def __init__(self, clock: Clock, workers: int, stop: Flag, rules: Rules[T], pace: Pace | None = None) -> None:
-        """``workers`` is the number of concurrent steps on each driver. ``stop`` ends the run: no further step starts,
+        """``workers`` is the number of concurrent steps. ``stop`` ends the run: no further step starts,
         and running steps are waited for. ``pace`` holds back jobs that rewrite data; by default nothing does.
         """
         self._clock = clock
@@ -202,9 +195,8 @@ class Scheduler(Generic[T]):
         is set, and the running steps finish first.
         """
         self._waiting = {job.key: _Waiting(job) for job in jobs}
-        drivers = len({each.job.driver for each in self._waiting.values()}) or 1
         # Threads are made when they are needed: one for each worker, and more only for jobs that hold leases.
-        threads = self._workers * drivers + len(self._waiting)
+        threads = self._workers + len(self._waiting)
         with ThreadPoolExecutor(threads, thread_name_prefix="tablectl-table") as pool:
             try:
                 while self._waiting or self._running:
@@ -261,7 +253,8 @@ class Scheduler(Generic[T]):
                     self._hold(each, paced)
                     continue
             if not each.holds:
-                load.add(each.job)
+                load.busy += 1
+                load.rewriting += each.job.size > 0
             if each.paced is not None:
                 self._paced[each.job.key] += now - each.since
             del self._waiting[each.job.key]
@@ -272,9 +265,9 @@ class Scheduler(Generic[T]):
         running = [each.job for each in self._running.values() if not each.holds]
         jobs = [*running, *(each.job for each in self._waiting.values())]
         return _Load(
-            busy=Counter(job.driver for job in running),
-            rewriting=Counter(job.driver for job in running if job.size),
-            short=Counter(job.driver for job in jobs if not job.size),
+            busy=len(running),
+            rewriting=sum(job.size > 0 for job in running),
+            short=sum(not job.size for job in jobs),
         )
 
     def _hold(self, each: _Waiting, paced: Later) -> None:
@@ -295,11 +288,9 @@ class Scheduler(Generic[T]):
         self._tell_waits()
 
     def _resumed(self, each: _Waiting, later: Later) -> _Waiting:
-        same = each.later is not None and each.later.words == later.words
-        job = each.job if later.driver is None else replace(each.job, driver=later.driver)
-        if same:
-            return replace(each, job=job, at=later.at, later=later)
-        return replace(each, job=job, at=later.at, later=later, since=self._clock.monotonic(), told=_NEVER, paced=None)
+        if each.later is not None and each.later.words == later.words:
+            return replace(each, at=later.at, later=later)
+        return replace(each, at=later.at, later=later, since=self._clock.monotonic(), told=_NEVER, paced=None)
 
     def _pause(self) -> None:
         """Nothing runs and nothing is due. Only here does the main thread sleep on the clock."""

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from tablectl.applying.drain_writers import MOST_NAMED, Sightings, named, why_silent
 from tablectl.applying.gate import GATES
-from tablectl.applying.lease_wait import LeaseWait, engine_gone
+from tablectl.applying.lease_wait import LeaseWait
 from tablectl.applying.remaining_statements import nothing_remains, planned_phase
 from tablectl.applying.run_context import TableJob, table_key
 from tablectl.applying.waits import GO, Answer, Awaited, End, Later, Wait
@@ -130,7 +130,7 @@ class SilentWriters(Wait):
         table = next((each for each in self._job.tables if each.name in left), self._job.tables[0])
         guards = tuple(left.get(table.name, {}).values())
         words = f"for a sign of life of {listed([*map(named, guards)], MOST_NAMED)}: the gate is open meanwhile"
-        if engine_gone(window):
+        if not window.engine.alive():
             message = "the engine of this run does not answer"
             return End(RunOutcome.NO_WINDOW, message, "run the same command again when it does", table.name)
         if now - self._began >= most:

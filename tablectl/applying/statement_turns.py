@@ -1,4 +1,4 @@
-"""Turns: the closed statements of a driver run one after the other, and a gate closes only in its table's turn.
+"""Turns: the closed statements of a run are sent one after the other, and a gate closes only in its table's turn.
 
 A driver that runs eight ALTERs at once takes as long for all of them as one by one, and each takes many times longer.
 If all eight gates are shut meanwhile, each is shut for as long as all eight take. So a table takes the turn before it
@@ -44,7 +44,7 @@ _QUICK_VERBS = frozenset({"SET TBLPROPERTIES", "UNSET TBLPROPERTIES", "CLUSTER B
 
 
 class Lane(IntEnum):
-    """The two queues of a driver."""
+    """The two queues."""
 
     METADATA = 0
     DATA = 1
@@ -65,7 +65,7 @@ def is_quick(statement: Statement) -> bool:
 
 @dataclass(slots=True)
 class _Line:
-    """One lane of one driver. Accessed only under the lock of ``Turns``."""
+    """The turns in one lane. Accessed only under the lock of ``Turns``."""
 
     holders: list[Turn] = field(default_factory=list)
     """Usually one; more if a table with a shut gate ran concurrently."""
@@ -78,32 +78,24 @@ class _Line:
 
 
 class Turns:
-    """The turns of all drivers of a run."""
+    """The turns of a run."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
-        self._lines: dict[tuple[str, Lane], _Line] = {}
+        self._lines: dict[Lane, _Line] = {}
 
-    def of(self, name: str, clock: Clock, driver: str = "") -> Turn:
+    def of(self, name: str, clock: Clock) -> Turn:
         """A new turn for one table, not taken yet. Waiting tables see ``name``."""
-        return Turn(name, clock, driver, self._changed, self._lines)
+        return Turn(name, clock, self._changed, self._lines)
 
 
 class Turn:
-    """One table's turn on its driver. Belongs to the thread that works on the table."""
+    """One table's turn. Belongs to the thread that works on the table."""
 
-    def __init__(
-        self,
-        name: str,
-        clock: Clock,
-        driver: str,
-        changed: threading.Condition,
-        lines: dict[tuple[str, Lane], _Line],
-    ) -> None:
-        """``lines`` are those of all drivers, used only under the lock of ``changed``."""
+    def __init__(self, name: str, clock: Clock, changed: threading.Condition, lines: dict[Lane, _Line]) -> None:
+        """``lines`` are those of the run, used only under the lock of ``changed``."""
         self.name = name
         self._clock = clock
-        self._driver = driver
         self._changed = changed
         self._lines = lines
         self._lane: Lane | None = None
@@ -125,7 +117,7 @@ class Turn:
         self.give()
         started = self._clock.monotonic()
         with self._changed:
-            line = self._lines.setdefault((self._driver, lane), _Line())
+            line = self._lines.setdefault(lane, _Line())
             waiting = line.first if shut else line.queue
             waiting.append(self)
         try:
@@ -145,7 +137,7 @@ class Turn:
         """Give the turn to the next table. Does nothing if it is not held. Never raises."""
         if self._lane is not None:
             with self._changed:
-                self._lines[self._driver, self._lane].holders.remove(self)
+                self._lines[self._lane].holders.remove(self)
                 self._lane = None
                 self._changed.notify_all()
 

@@ -259,7 +259,7 @@ def since(session: TableSession, *, stale: bool = False) -> tuple[tuple[CommitRu
     others: list[CommitRun] = []
     planned = session.plan.version
     start = session.start if session.start >= 0 else planned
-    stamp, first = session.window.stamp, planned if stale or session.window.resumed else start
+    stamp, first = session.window.stamp, planned if stale else start
     for commit in reversed(session.window.reader.commits(session.plan.location, after=first)):
         found = read_stamp(commit.user_metadata)
         if found == stamp:

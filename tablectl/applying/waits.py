@@ -72,9 +72,6 @@ class Later:
     """Whether it ends so, too, once no other table is worth waiting for."""
     holds: bool = False
     """Whether leases are held meanwhile: then the next question does not wait for a free worker."""
-    driver: str | None = None
-    """The driver that the tables move to; ``None`` to stay. Whoever asks for a move has proof that the old driver is
-    dead."""
 
     def event(self, table: str, waited: float) -> RunEvent:
         """The event of a table that has waited for some seconds."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
@@ -210,16 +210,16 @@ def _connector(project: Project, name: str, options: DoctorOptions) -> Iterator[
             yield Check(Health.OK, subject, f"Spark lists it, {plural(len(listed), 'schema')}")
         except TablectlError as error:
             yield _failure(subject, error)
-    elif not config.engine.servers and key not in config.engine.conf:
+    elif not config.engine.server and key not in config.engine.conf:
         fix = f"set it to {CONNECTOR} (docs/unity-catalog.md); if spark-defaults.conf has it, --engine shows that"
         yield Check(Health.FAIL, subject, f"engine.conf has no {key}, which an apply needs", fix)
 
 
 def _engine(project: Project, options: DoctorOptions) -> Iterator[Check]:
-    servers = project.config.engine.servers
+    server = project.config.engine.server
     extra, names = _packages(project.config.engine)
     yield from (_package(name, extra) for name in names)
-    if not servers:
+    if not server:
         problem = java_problem(os.environ)
         yield Check(Health.FAIL, "Java", problem) if problem else Check(Health.OK, "Java", "17 or newer")
     if not options.engine:
@@ -230,20 +230,10 @@ def _engine(project: Project, options: DoctorOptions) -> Iterator[Check]:
         listed = ""
         if project.catalog not in _without_spark(project):
             listed = f"; {project.catalog}: {plural(len(engine.schemas(project.catalog)), 'schema')}"
-        started = f"{server_text(servers[0])} starts" if servers else "a local Spark starts"
-        if len(servers) > 1:
-            started = yield from _servers(project)
+        started = f"{server_text(server)} starts" if server else "a local Spark starts"
         yield Check(Health.OK, "engine", f"{started}{listed}")
     except TablectlError as error:
         yield _failure("engine", error)
-
-
-def _servers(project: Project) -> Generator[Check, None, str]:
-    """A check for each server of ``engine.remotes`` that an apply cannot use. Returns what the others do."""
-    opened = project.engines.open_all("")
-    opened.close()
-    yield from (Check(Health.FAIL, "engine", note, "see `engine.remotes`") for note in opened.notes)
-    return f"{', '.join(opened.engines)} start"
 
 
 def _packages(engine: EngineConfig) -> tuple[str, tuple[str, ...]]:
@@ -254,7 +244,7 @@ def _packages(engine: EngineConfig) -> tuple[str, tuple[str, ...]]:
         return "warehouse", ("databricks-sql-connector", "databricks-sdk")
     if (engine.remote or "").startswith("databricks"):
         return "databricks", ("databricks-connect",)
-    return "spark", ("pyspark",) if engine.servers else ("pyspark", "delta-spark")
+    return "spark", ("pyspark",) if engine.server else ("pyspark", "delta-spark")
 
 
 def _package(name: str, extra: str) -> Check:
@@ -387,11 +377,11 @@ def _commits(project: Project, location: str, options: DoctorOptions) -> Iterato
     if _FAMILIES.get(location.partition(":")[0].lower()) != "s3":
         return
     engine, subject = project.config.engine, f"commits in {_bucket(location)}"
-    driver: CommitDriver = _ConfiguredDriver(engine.dialect, bool(engine.servers), engine.conf)
+    driver: CommitDriver = _ConfiguredDriver(engine.dialect, bool(engine.server), engine.conf)
     try:
         if options.engine:
             driver = project.engines.start()
-        check_commits(driver, location, exclusive=engine.exclusive_commits, only=len(engine.servers) < 2)
+        check_commits(driver, location, exclusive=engine.exclusive_commits)
     except StopTableError as end:
         # A Spark that was not started may have a log store in its spark-defaults.conf.
         health, found = (Health.FAIL, "") if options.engine else (Health.NOTE, "by `engine.conf`, an apply refuses: ")

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -19,7 +18,7 @@ from tablectl.delta.credentials import server_text
 from tablectl.delta.databricks_runtimes import Runtime
 from tablectl.delta.dialects import dialect_of
 from tablectl.delta.names import TableName
-from tablectl.engine.interface import Catalog, Engine, EngineOptions, check_delta
+from tablectl.engine.interface import Catalog, Engine, EngineOptions
 from tablectl.model.errors import EngineError, InputError, PlanFileError, UsageError
 from tablectl.model.plan import Plan
 from tablectl.model.table import LOOK_BACK, Depth, LiveTable
@@ -61,21 +60,6 @@ def silent(_what: str) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class RunEngines:
-    """The engines of an apply."""
-
-    engines: Mapping[str, Engine]
-    """By the name of the server; of a single engine the name is empty."""
-    notes: tuple[str, ...] = ()
-    """For each server that is left out: which, and why."""
-
-    def close(self) -> None:
-        """Closes all of them."""
-        for engine in self.engines.values():
-            engine.close()
-
-
-@dataclass(frozen=True, slots=True)
 class EngineSource:
     """Where a command gets its engine, if not from the configuration."""
 
@@ -112,46 +96,7 @@ class Engines:
         return self._lookup
 
     def open(self, stamp: str) -> CatalogEngine:
-        """An engine whose commits carry the stamp: of several servers the first that answers. The caller closes it."""
-        servers = self._config.engine.servers
-        for server in servers[:-1]:
-            with suppress(EngineError):
-                return self._open(stamp, server)
-        return self._open(stamp, servers[-1] if servers else None)
-
-    def open_all(self, stamp: str) -> RunEngines:
-        """The engines of an apply, one for each server of ``engine.remotes`` that can run its statements.
-
-        Raises ``EngineError`` if there is none. The caller closes them.
-        """
-        servers = self._config.engine.remotes
-        if not servers or self._source.spark is not None:
-            return RunEngines({"": self.open(stamp)})
-        opened: dict[str, CatalogEngine] = {}
-        failed: dict[str, EngineError] = {}
-        for server in servers:
-            name = server_text(server)
-            try:
-                opened[name] = self._open_usable(stamp, server)
-            except EngineError as error:
-                failed[name] = error
-        notes = tuple(f"{name} takes no part in this run: {error.message}" for name, error in failed.items())
-        if not opened:
-            reasons = "; ".join(f"{name}: {error.message}" for name, error in failed.items())
-            raise EngineError(f"no server of `engine.remotes` can be used: {reasons}", _first_hint(failed))
-        return RunEngines(opened, notes)
-
-    def _open_usable(self, stamp: str, server: str) -> CatalogEngine:
-        """An engine on a server, which understands Delta's SQL."""
-        engine = self._open(stamp, server)
-        try:
-            check_delta(engine)
-        except EngineError:
-            engine.close()
-            raise
-        return engine
-
-    def _open(self, stamp: str, remote: str | None) -> CatalogEngine:
+        """An engine whose commits carry the stamp. The caller closes it."""
         if self._source.open is not None:
             return self._source.open(stamp)
         from tablectl.catalogs.open_catalogs import connector_conf  # noqa: PLC0415  # see the module docstring
@@ -159,6 +104,7 @@ class Engines:
 
         check_merged(self._config.unmerged)
         engine = self._config.engine
+        remote = engine.server
         options = EngineOptions(
             engine.dialect,
             remote,
@@ -191,10 +137,6 @@ class Engines:
         """Closes the engine of the look-ups."""
         if self._lookup is not None:
             self._lookup.close()
-
-
-def _first_hint(failed: Mapping[str, EngineError]) -> str:
-    return next((error.hint for error in failed.values() if error.hint), "see whether these servers run")
 
 
 @dataclass(frozen=True)

@@ -11,13 +11,12 @@ from typing import Any
 from uuid import uuid4
 
 from tablectl.applying.approval import Approval, check_declared, check_engine
-from tablectl.applying.drivers import Driver
-from tablectl.applying.events import Notify, RunEvent, no_progress
+from tablectl.applying.events import Notify, no_progress
 from tablectl.applying.hooks import HookFacts, OwedHookTable
 from tablectl.applying.run import run_plan
 from tablectl.applying.run_context import Approve, RunContext, approve_all, hook_runner
 from tablectl.applying.scheduler import Pace
-from tablectl.commands.project import Project, RunEngines
+from tablectl.commands.project import Project
 from tablectl.delta.dialects import dialect_of
 from tablectl.delta.locations import canonical_location
 from tablectl.delta.names import TableName, parse_table
@@ -219,27 +218,22 @@ def run(
     asked = [parse_table(name) for name in plan.unchanged] if project.config.window.after else []
     needed = any(table.applies for table in plan.tables) or not all(table.is_path for table in asked)
     project.expect(plan)
-    opened = project.engines.open_all(stamp.text()) if needed else RunEngines({"": _NoEngine(plan.dialect)})
+    engine: Engine = project.engines.open(stamp.text()) if needed else _NoEngine(plan.dialect)
     try:
         if needed:
             control.on_engine()
-        drivers = tuple(Driver(name, engine) for name, engine in opened.engines.items())
-        engine = drivers[0].engine
         if engine.dialect != plan.dialect:
             raise PlanFileError(
                 f"the plan is for the {plan.dialect} dialect and the engine speaks {engine.dialect}",
                 "set engine.dialect in tablectl.yaml and plan again",
             )
-        for note in opened.notes:
-            control.notify(RunEvent("", "note", note))
         context = replace(_context(project, engine, stamp, control, options), table_groups=groups, approve=approve)
         if any(isinstance(table, UpkeepTable) for table in plan.tables):
-            # Sizes of files are settings of the session, which all tables of a driver share.
+            # Sizes of files are settings of the session, which all tables share.
             context = replace(context, config=replace(context.config, parallel=1, together=()))
-        report = run_plan(context, plan, tuple(_places(project, asked, context)), drivers)
-        return replace(report, notes=(*opened.notes, *report.notes))
+        return run_plan(context, plan, tuple(_places(project, asked, context)))
     finally:
-        opened.close()
+        engine.close()
 
 
 def approval_of(project: Project, plan: Plan, specs: Specs | None, max_bytes: int | None) -> Approval:

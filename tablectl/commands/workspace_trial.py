@@ -298,7 +298,7 @@ def commands_in_a_folder(
 
 
 def _without_server(engine: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in engine.items() if key not in {"remotes", "thrift", "warehouse"}}
+    return {key: value for key, value in engine.items() if key not in {"thrift", "warehouse"}}
 
 
 def _taken(values: Mapping[str, Any]) -> dict[str, Any]:

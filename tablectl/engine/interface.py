@@ -26,10 +26,6 @@ MaySend = Callable[[], None]
 """Called directly before the request of a statement is sent; what it raises ends the call. An engine that sends a
 request again calls it again.
 """
-_PROBE = "DESCRIBE HISTORY delta.`/tablectl/no/such/table`"
-"""Only the parser of Delta's extension knows this statement. With it, the answer is that there is no such table."""
-_WITHOUT_DELTA = frozenset({"PARSE_SYNTAX_ERROR", "DELTA_CONFIGURE_SPARK_SESSION_WITH_EXTENSION_AND_CATALOG"})
-_EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
 
 
 def always() -> None:
@@ -42,7 +38,7 @@ class EngineOptions:
 
     dialect: str = DEFAULT_DIALECT
     remote: str | None = None
-    """An address of ``EngineConfig.servers``: ``sc://…``, ``databricks``, ``thrift://…``, ``warehouse://…``. ``None``
+    """An address of ``EngineConfig.server``: ``sc://…``, ``databricks``, ``thrift://…``, ``warehouse://…``. ``None``
     for a local session."""
     conf: Mapping[str, str] = field(default_factory=lambda: NOTHING_SET)
     """The Spark settings of a local session."""
@@ -334,19 +330,3 @@ def no_overwrite(table: TableName, dialect: str) -> EngineError:
         )
     message = f"a SQL endpoint cannot rewrite {table.text} under other partition columns: that takes a DataFrame"
     return EngineError(message, hint)
-
-
-def check_delta(engine: Engine) -> None:
-    """Raise ``EngineError`` if Delta's extension is missing in an engine, or if it does not answer. An engine of a
-    dialect with Delta built in is not asked.
-    """
-    if dialect_of(engine.dialect).runtime:
-        return
-    try:
-        engine.row(_PROBE)
-    except EngineError as error:
-        if error.condition in _WITHOUT_DELTA:
-            message = "it has no Delta extension, so it cannot run the statements"
-            raise EngineError(message, f"start it with `spark.sql.extensions={_EXTENSION}`") from error
-        if error.unanswered:
-            raise

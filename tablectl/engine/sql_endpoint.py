@@ -391,7 +391,7 @@ class SqlEndpoint(SqlCatalog):
 
 
 def open_endpoint(remote: str, options: EngineOptions, environ: Mapping[str, str], stamp: str = "") -> SqlEndpoint:
-    """The SQL endpoint at an address of ``EngineConfig.servers``: ``thrift://HOST:PORT`` or ``warehouse://ID``. The
+    """The SQL endpoint at an address of ``EngineConfig.server``: ``thrift://HOST:PORT`` or ``warehouse://ID``. The
     user and the password of a Thrift server are in the environment. Raises ``EngineError``.
     """
     kind, _, place = remote.partition("://")

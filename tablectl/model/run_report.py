@@ -224,8 +224,6 @@ class TableRun:
     """Other notes for people."""
     took_ms: int = 0
     """Milliseconds from its first step to its last, waits included; 0 if it was never started."""
-    driver: str = ""
-    """The server that ran it, of those in ``engine.remotes``; empty without them, or if it was never started."""
     paced_ms: int = 0
     """Milliseconds that it waited for ``window.max_bytes_per_hour``."""
 

@@ -7,10 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Literal, get_args
-from urllib.parse import urlsplit
 
 from tablectl.attributes.policy import SECRET_KEYS
-from tablectl.delta.credentials import find_credentials, server_text
+from tablectl.delta.credentials import find_credentials
 from tablectl.delta.databricks_runtimes import Runtime, parse_runtime
 from tablectl.delta.dialects import DEFAULT_DIALECT, DIALECTS, dialect_of
 from tablectl.delta.locations import is_absolute
@@ -47,7 +46,6 @@ _LONGEST_ON_WAREHOUSE = 172_800
 """Seconds; docs.databricks.com, "STATEMENT_TIMEOUT"."""
 _LONGEST_SOAK = 10_080
 """The maximum number of minutes for which tables are watched: a week."""
-_CONNECT_PORT = 15002
 """The port of a Spark Connect server whose address names none."""
 _CLUSTER = re.compile(r"[A-Za-z0-9_-]{1,100}")
 _WAREHOUSE = re.compile(r"[A-Za-z0-9]{1,64}")
@@ -132,13 +130,6 @@ class EngineConfig(ServerSettings):
     runtime: Runtime | None = setting(
         None, Text(parse=parse_runtime, description="The Databricks Runtime of the engine, such as 15.4.")
     )
-    remotes: tuple[str, ...] = setting(
-        (),
-        ListOf(
-            of=Text(parse=_remote),
-            description="Several Spark Connect servers, among which an apply divides its tables; instead of `remote`.",
-        ),
-    )
     thrift: str | None = setting(
         None,
         Text(
@@ -200,24 +191,11 @@ class EngineConfig(ServerSettings):
     )
 
     @property
-    def servers(self) -> tuple[str, ...]:
-        """The servers that run statements, by their addresses; empty for a Spark session in this process."""
+    def server(self) -> str | None:
+        """The address of the server that runs statements; ``None`` for a Spark session in this process."""
         if self.thrift:
-            return (f"{THRIFT}{self.thrift}",)
-        if self.warehouse:
-            return (f"{WAREHOUSE}{self.warehouse}",)
-        return self.remotes or ((self.remote,) if self.remote else ())
-
-
-def _server(address: str) -> str:
-    """The server of an address, the same for all spellings of its host, its port and its parameters."""
-    if not address.startswith("sc://"):
-        return address
-    split = urlsplit(address)
-    try:
-        return f"sc://{(split.hostname or '').rstrip('.')}:{split.port or _CONNECT_PORT}"
-    except ValueError:  # the port is not a number: PySpark says so
-        return server_text(address)
+            return f"{THRIFT}{self.thrift}"
+        return f"{WAREHOUSE}{self.warehouse}" if self.warehouse else self.remote
 
 
 def _why_no_engine(made: EngineConfig) -> str:
@@ -226,7 +204,7 @@ def _why_no_engine(made: EngineConfig) -> str:
         return "has a `cluster`, which only `remote: databricks` uses"
     if made.cluster and made.runtime is not None and made.runtime.version is None:
         return "has a `cluster` and `runtime: serverless`, which exclude each other"
-    where = [each for each in ("remote", "remotes", "thrift", "warehouse") if getattr(made, each)]
+    where = [each for each in ("remote", "thrift", "warehouse") if getattr(made, each)]
     if len(where) > 1:
         return f"has both `{where[0]}` and `{where[1]}`: keep one of them"
     if made.warehouse and dialect_of(made.dialect).runtime is None:
@@ -235,9 +213,7 @@ def _why_no_engine(made: EngineConfig) -> str:
         return "has `statement_bound: 0`, with which an endpoint would never end a statement: leave it out for an hour"
     if made.warehouse and (made.statement_bound or 0) > _LONGEST_ON_WAREHOUSE:
         return f"has a `statement_bound` above {_LONGEST_ON_WAREHOUSE}, the most that a warehouse takes"
-    servers = [_server(each) for each in made.remotes]
-    twice = next((each for each in servers if servers.count(each) > 1), "")
-    return f"names the server {twice} twice in `remotes`: keep one of them" if twice else ""
+    return ""
 
 
 # Window
@@ -597,7 +573,7 @@ OVERRIDDEN: Mapping[type[Any], str] = MappingProxyType({ServerSettings: "engine"
 def with_settings(config: Config, given: Mapping[str, Any]) -> Config:
     """The configuration with the settings that flags or parameters give, which have the highest precedence."""
     engine = given_settings(EngineConfig, ServerSettings, given)
-    alone: dict[str, Any] = {"remotes": (), "thrift": None, "warehouse": None} if engine else {}
+    alone: dict[str, Any] = {"thrift": None, "warehouse": None} if engine else {}
     window = given_settings(WindowConfig, RunSettings, given)
     return replace(
         config,

@@ -83,7 +83,6 @@ _SECRETS: tuple[Keys, ...] = (
     ("notify",),
     ("engine", "conf"),
     ("engine", "remote"),
-    ("engine", "remotes"),
     ("window", "before"),
     ("window", "after"),
 )

@@ -238,21 +238,18 @@ def _listing(statement: StatementRun) -> Listing:
 
 
 def _tables(group: Sequence[TableRun]) -> Iterator[Block]:
-    drivers = any(each.driver for each in group)
-    columns = ("Table", "Commits", "Gate closed", *(("Driver",) if drivers else ()))
     rows = (
         Row(
             (
                 (Cell(each.name, code=True),),
                 (Cell(", ".join(str(commit.version) for commit in each.commits) or "none"),),
                 (Cell(span_text(each.window_ms) if each.window_ms else ""),),
-                *(((Cell(each.driver, code=True),),) if drivers else ()),
             )
         )
         for each in group
     )
     title = f"All {len(group):,} tables"
-    yield Fold(title, (Grid(title, columns, tuple(rows)),))
+    yield Fold(title, (Grid(title, ("Table", "Commits", "Gate closed"), tuple(rows)),))
     if group[0].statements:
         yield Paragraph("The statements for the first table; the other tables got the same.")
         yield from map(_listing, group[0].statements)
@@ -368,8 +365,7 @@ WORTH_TELLING = 1000
 
 def remarks(run: TableRun) -> list[tuple[str, str]]:
     """Which writers may have failed, which came back, and what else people must know."""
-    facts = [("driver", run.driver)] if run.driver else []
-    facts += [("quiet moment", _quiet_text(run.quiet))] if run.quiet else []
+    facts = [("quiet moment", _quiet_text(run.quiet))] if run.quiet else []
     if run.paced_ms >= WORTH_TELLING:
         facts.append(("pace", f"waited {span_text(run.paced_ms)} for `window.max_bytes_per_hour`"))
     facts += [("risk", each) for each in risks(run)]

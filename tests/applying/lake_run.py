@@ -6,7 +6,6 @@ from dataclasses import dataclass, field, replace
 from threading import Event
 from typing import Any
 
-from tablectl.applying.drivers import Driver
 from tablectl.applying.events import Notify, no_progress
 from tablectl.applying.events import RunEvent as Told
 from tablectl.applying.hooks import OwedHookTable
@@ -51,8 +50,6 @@ class Run:
     override: str = ""
     told: list[Told] = field(default_factory=list)
     tags: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    more: dict[str, FakeEngine] = field(default_factory=dict)
-    """The engines of a run with several drivers, by name, instead of ``engine``."""
     max_bytes_per_hour: int | None = None
 
     def __post_init__(self) -> None:
@@ -74,12 +71,11 @@ class Run:
         return replace(planned, tags=self.tags.get(planned.name[-2], ()))
 
     def context(self) -> RunContext:
-        engine = next(iter(self.more.values()), self.engine)
         return RunContext(
-            engine=engine,
+            engine=self.engine,
             reader=self.lake,
             clock=self.clock,
-            stamp=engine.stamp,
+            stamp=self.engine.stamp,
             stop=self.stop,
             notify=self._told,
             claim=claim("ann"),
@@ -94,14 +90,7 @@ class Run:
         )
 
     def apply(self, plan: Plan | None = None, unchanged: tuple[OwedHookTable, ...] = ()) -> RunReport:
-        drivers = tuple(Driver(name, engine) for name, engine in self.more.items())
-        return run_plan(self.context(), plan or self.plan(), unchanged, drivers)
-
-    def drivers(self, *names: str) -> Run:
-        """Gives the run several drivers, whose statements may run for 400 seconds without their client."""
-        for name in names:
-            self.more[name] = FakeEngine(self.lake, self.engine.stamp, address=f"at {name}", bound=400)
-        return self
+        return run_plan(self.context(), plan or self.plan(), unchanged)
 
     def _records(self, location: str) -> RecordStore:
         return self.stores[location]

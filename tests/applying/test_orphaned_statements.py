@@ -359,8 +359,7 @@ class Unanswered(Orphan):
     """The engine gives no answer to the statement that the run sends to the first table, and makes it later."""
 
     def leave(self, *, owes: bool = False, released: bool = False) -> None:
-        for engine in (self.run.engine, *self.run.more.values()):
-            engine.bound, engine.before = BOUND, self._lost(engine)
+        self.run.engine.bound, self.run.engine.before = BOUND, self._lost(self.run.engine)
 
     def _lost(self, engine: FakeEngine) -> Hook:
         def lost(table: FakeTable, sql: str) -> None:
@@ -393,19 +392,8 @@ def the_store_breaks(case: Unanswered) -> None:
     case.on_loss = lambda _engine: setattr(case.store, "down", True)
 
 
-def one_of_two_servers_dies(case: Unanswered) -> None:
-    case.run.drivers("one", "two")
+def the_server_dies(case: Unanswered) -> None:
     case.on_loss = lambda engine: setattr(engine, "is_alive", False)
-
-
-def both_servers_die(case: Unanswered) -> None:
-    case.run.drivers("one", "two")
-
-    def die(_engine: FakeEngine) -> None:
-        for each in case.run.more.values():
-            each.is_alive = False
-
-    case.on_loss = die
 
 
 def it_shares_its_window(case: Unanswered) -> None:
@@ -423,8 +411,7 @@ LOSSES = (
     ctrl_c,
     the_log_breaks,
     the_store_breaks,
-    one_of_two_servers_dies,
-    both_servers_die,
+    the_server_dies,
     it_shares_its_window,
     another_table_fails,
 )

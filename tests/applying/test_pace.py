@@ -15,8 +15,7 @@ from tablectl.applying.events import Progress
 from tablectl.applying.scheduler import HOUR, PACED, Pace, QueuedJob, Rules, Scheduler
 from tablectl.applying.waits import Later
 from tablectl.delta.protocol import Protocol
-from tests.applying.lake_run import Run, only, outcomes, plan_of
-from tests.applying.test_drivers import dies
+from tests.applying.lake_run import Run, outcomes, plan_of
 from tests.leases.lease_fakes import FakeClock
 
 
@@ -180,11 +179,3 @@ def test_an_apply_that_is_stopped_says_which_tables_waited_for_the_pace() -> Non
         "",
         "stopped while it waited for `window.max_bytes_per_hour`",
     ]
-
-
-def test_a_table_whose_driver_died_after_a_rewrite_is_not_held_back_by_its_own_polls() -> None:
-    run = Run(max_bytes_per_hour=1000).tables("a", **VECTORS).drivers("one", "two")
-    run.more["one"].before = lambda _table, _sql: dies(run.more["one"])
-    report = run.apply(run.plan(deletion_vectors="purged"))
-    assert outcomes(report) == {"a": "applied"}
-    assert only(report, "a").paced_ms == 0

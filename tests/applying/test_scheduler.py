@@ -73,28 +73,6 @@ def test_a_job_goes_on_at_its_own_moment_and_holds_up_no_other() -> None:
     assert went_on == {"b": 0.0, "c": 60.5, "a": 3600.0}
 
 
-def test_each_driver_has_workers_of_its_own() -> None:
-    bench = Bench(workers=1)
-    both = threading.Barrier(2, timeout=30)
-
-    def step(_job: QueuedJob) -> str:
-        both.wait()
-        return "done"
-
-    assert len(bench.run([QueuedJob("a", driver="one"), QueuedJob("b", driver="two")], step)) == 2
-
-
-def test_a_job_moves_to_the_driver_that_its_step_names() -> None:
-    seen: list[str] = []
-
-    def step(job: QueuedJob) -> str | Later:
-        seen.append(job.driver)
-        return "done" if job.driver == "two" else Later(5.0, WAITS, driver="two")
-
-    assert Bench().run([QueuedJob("a", driver="one")], step) == {"a": "done"}
-    assert seen == ["one", "two"]
-
-
 # Waiting
 
 
@@ -213,14 +191,13 @@ PAUSES = st.lists(st.sampled_from([0.0, 0.1, 1.0, 7.0, 400.0]), max_size=4)
 @given(
     waits=st.lists(PAUSES, min_size=1, max_size=8),
     polite=st.sets(st.integers(0, 7)),
-    drivers=st.lists(st.sampled_from("xy"), min_size=8, max_size=8),
     workers=st.integers(1, 3),
 )
 def test_whatever_jobs_wait_for_each_ends_once_and_never_runs_twice_at_a_time(
-    waits: list[list[float]], polite: set[int], drivers: list[str], workers: int
+    waits: list[list[float]], polite: set[int], workers: int
 ) -> None:
     bench, lock = Bench(workers=workers), threading.Lock()
-    under_way: Counter[str] = Counter()
+    under_way: set[str] = set()
     steps: Counter[str] = Counter()
     due: dict[int, float] = {}
     wrong: list[str] = []
@@ -228,21 +205,21 @@ def test_whatever_jobs_wait_for_each_ends_once_and_never_runs_twice_at_a_time(
     def step(job: QueuedJob) -> str | Later:
         number = int(job.key)
         with lock:
-            under_way[job.driver] += 1
-            if under_way[job.driver] > workers:
-                wrong.append(f"{under_way[job.driver]} steps at a time on {job.driver}")
+            under_way.add(job.key)
+            if len(under_way) > workers:
+                wrong.append(f"{len(under_way)} steps at a time")
             if number not in polite and bench.clock.now < due.get(number, 0.0) - 0.01:
                 wrong.append(f"{number} went on too early")
         taken = steps[job.key]
         steps[job.key] += 1
         with lock:
-            under_way[job.driver] -= 1
+            under_way.remove(job.key)
         if taken >= len(waits[number]):
             return "done"
         due[number] = bench.clock.now + waits[number][taken]
         return Later(due[number], WAITS, "gave up", ends_when_idle=number in polite)
 
-    known = [QueuedJob(str(number), drivers[number]) for number in range(len(waits))]
+    known = [QueuedJob(str(number)) for number in range(len(waits))]
     results = bench.run(known, step)
     assert wrong == []
     assert set(results) == {job.key for job in known}

@@ -114,10 +114,10 @@ def test_a_shut_gate_is_not_kept_shut_by_the_statement_of_another_table() -> Non
     assert (shut.held, first.held, clock.now) == (True, True, 1000 + LONGEST_WITH_SHUT_GATE)
 
 
-def test_lanes_and_drivers_do_not_wait_for_each_other() -> None:
+def test_lanes_do_not_wait_for_each_other() -> None:
     turns, clock = Turns(), FakeClock()
-    for driver, lane in (("one", Lane.METADATA), ("one", Lane.DATA), ("two", Lane.METADATA)):
-        turns.of("t", clock, driver).take(lane, waits, shut=False)
+    for lane in (Lane.METADATA, Lane.DATA):
+        turns.of("t", clock).take(lane, waits, shut=False)
 
 
 def test_a_turn_in_the_other_lane_is_given_back_first() -> None:

@@ -149,34 +149,6 @@ def test_a_branch_that_chooses_its_configuration(cli: Cli, lake: Repository, mon
     assert "TABLECTL_BASE_CONFIG" in checks(cli)["CI"]["fix"]
 
 
-def test_each_server_that_an_apply_cannot_use_is_named(
-    cli: Cli, lake: Repository, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    class Server:
-        dialect = "oss"
-
-        def schemas(self, _catalog: str) -> tuple[str, ...]:
-            return ("default",)
-
-        def row(self, _sql: str) -> tuple[str, ...]:
-            return ()
-
-        def close(self) -> None:
-            pass
-
-    def open_spark(options: Any, _stamp: str = "") -> Server:
-        if options.remote == "sc://gone":
-            raise EngineError("no Spark Connect server answers at sc://gone: refused")
-        return Server()
-
-    monkeypatch.setattr(spark, "open_spark", open_spark)
-    Path("tablectl.yaml").write_text("engine: {remotes: ['sc://gone', 'sc://a', 'sc://b']}\n")
-    ran = cli("doctor", "--engine")
-    assert ran.code == 1
-    assert "fail  engine: sc://gone takes no part in this run: no Spark Connect server answers" in ran.out
-    assert "ok    engine: sc://a, sc://b start; spark_catalog: 1 schema\n" in ran.out
-
-
 DYNAMO = "conf: {spark.delta.logStore.s3a.impl: io.delta.storage.S3DynamoDBLogStore}"
 
 
@@ -188,7 +160,6 @@ DYNAMO = "conf: {spark.delta.logStore.s3a.impl: io.delta.storage.S3DynamoDBLogSt
         (f"{{{DYNAMO}}}", "ok", ""),
         ("{exclusive_commits: true}", "ok", ""),
         ("{remote: 'sc://spark'}", "ok", ""),
-        ("{remotes: ['sc://a', 'sc://b']}", "note", "exclusive_commits"),
         ("{dialect: databricks}", "ok", ""),
     ],
 )

@@ -60,22 +60,6 @@ def _failing_store(scene: Scene) -> None:
     scene.at_moment.append(fail)
 
 
-def _remotes(scene: Scene) -> None:
-    """Of two drivers, the first is lost with its first statement, which commits later."""
-    scene.run.drivers("one", "two")
-    left = [1]
-
-    def lose(engine: FakeEngine, _table: FakeTable, sql: str) -> None:
-        if left and engine is scene.run.more["one"]:
-            left.clear()
-            engine.is_alive, engine.running = False, {"*": None}
-            if not sql.startswith("OVERWRITE"):
-                scene.orphan(engine, "the lost statement", sql, run=engine.stamp.run)
-            raise EngineError("the connection broke", "", unanswered=True)
-
-    scene.lost.append(lose)
-
-
 def _together(scene: Scene) -> None:
     scene.run.together = ("delta.`/lake/*`",)
 
@@ -251,7 +235,6 @@ ARRANGE: Mapping[Feature, Callable[[Scene], None]] = MappingProxyType(
         Feature.ORPHAN: _orphan,
         Feature.SIGNAL: _signal,
         Feature.FAILING_STORE: _failing_store,
-        Feature.REMOTES: _remotes,
         Feature.TOGETHER: _together,
         Feature.CANARY: _canary,
         Feature.QUIET: _quiet,

@@ -323,7 +323,7 @@ class Scene:
 
     def engines(self) -> Sequence[FakeEngine]:
         """The engines of the runs."""
-        return tuple(self.run.more.values()) or (self.run.engine,)
+        return (self.run.engine,)
 
     def _arrange(self, engine: FakeEngine) -> None:
         engine.dialect = self.dialect
@@ -537,5 +537,5 @@ class Scene:
                 self.broken.append(f"{writer.table.name.text}: after the last run its writers still wait")
 
 
-_WAITS = frozenset({"held", "drain", "statement left", "interrupting", "quiet", "stream", "driver", "paced", "soak"})
+_WAITS = frozenset({"held", "drain", "statement left", "interrupting", "quiet", "stream", "paced", "soak"})
 _DONE = frozenset({RunOutcome.APPLIED, RunOutcome.ALREADY, RunOutcome.ALREADY, RunOutcome.REFUSED})

@@ -25,11 +25,9 @@ ONCE = frozenset({Feature.SIGNAL, Feature.FAILING_STORE})
 """What happens at one moment of a run: each moment is a case of its own."""
 MOMENTS = ("waits", "sends", "landed")
 NEVER = {
-    frozenset({Feature.REMOTES, Feature.ENDPOINT}): "the configuration has either several servers or an endpoint",
     frozenset({Feature.COPY, Feature.REWRITE}): "a policy has one `rewrite`",
     frozenset({Feature.COPY, Feature.TOGETHER}): "refused (tests/applying/test_copy_beside.py)",
-    frozenset({Feature.COPY, Feature.REMOTES}): "refused: a copy is committed in the driver of the apply",
-    frozenset({Feature.COPY, Feature.ENDPOINT}): "refused, as above",
+    frozenset({Feature.COPY, Feature.ENDPOINT}): "refused: a copy is committed in the driver of the apply",
 }
 """Pairs that cannot meet, and why."""
 

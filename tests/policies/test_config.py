@@ -463,32 +463,10 @@ def test_another_limit_is_an_error_at_its_line(tmp_path: Path, text: str) -> Non
         load_config(tmp_path, {})
 
 
-# Several servers
-
-
-def test_several_servers_are_listed_in_place_of_one(root: Path) -> None:
-    (root / FILE).write_text("engine: {remotes: ['sc://a:15002/;token=t', 'sc://b']}\n")
-    engine = load_config(root, {}).engine
-    assert (engine.remotes, engine.servers) == (("sc://a:15002/;token=t", "sc://b"),) * 2
-    assert EngineConfig(remote="sc://a").servers == ("sc://a",)
-    assert EngineConfig().servers == ()
-
-
-@pytest.mark.parametrize(
-    ("engine", "message"),
-    [
-        ("remotes: ['sc://a', 'sc://a']", "names the server sc://a:15002 twice"),
-        ("remotes: ['sc://a:15002/;token=t', 'sc://b', 'sc://A/']", "names the server sc://a:15002 twice"),
-        ("remotes: [databricks, databricks]", "names the server databricks twice"),
-        ("remote: 'sc://a', remotes: ['sc://b']", "has both `remote` and `remotes`: keep one of them"),
-        ("remotes: ['a:15002']", "needs the address of a Spark Connect server"),
-        ("remotes: 'sc://a'", "takes a list"),
-    ],
-)
-def test_servers_that_make_no_sense_are_refused_without_their_tokens(root: Path, engine: str, message: str) -> None:
-    problems = wrong(root, f"engine: {{{engine}}}\n")
+def test_two_places_for_the_statements_are_refused_without_their_tokens(root: Path) -> None:
+    problems = wrong(root, "engine: {remote: 'sc://a/;token=t', thrift: 'b:10000'}\n")
     assert len(problems) == 1
-    assert message in problems[0]
+    assert "has both `remote` and `thrift`: keep one of them" in problems[0]
     assert "token" not in problems[0]
 
 
@@ -510,8 +488,6 @@ SECRETS = [
     'window: {before: ["./pause.sh \'CANARY"]}',
     "engine: {remote: 'https://h/;token=CANARY'}",
     "engine: {remote: ['sc://h/;token=CANARY']}",
-    "engine: {remotes: 'sc://h/;token=CANARY'}",
-    "engine: {remotes: ['h/;token=CANARY']}",
     "engine: {conf: CANARY}",
     "engine: {conf: {spark.hadoop.password: [CANARY]}}",
 ]

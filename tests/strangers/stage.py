@@ -100,7 +100,7 @@ class Stage(Scene):
         )
         for act in self.each_engine:
             act(engine)
-        return run_plan(replace(context, engine=engine, stamp=engine.stamp, claim=claim("ben")), self.planned, (), ())
+        return run_plan(replace(context, engine=engine, stamp=engine.stamp, claim=claim("ben")), self.planned)
 
     # The story
 
