@@ -14,19 +14,18 @@ from tablectl.commands.output import Output
 from tablectl.commands.project import Project
 from tablectl.commands.selection import selects
 from tablectl.commands.user_files import check_writable, write_file
-from tablectl.delta.dialects import dialect_of
 from tablectl.delta.names import TableName
 from tablectl.model.errors import ExitCode, UsageError
 from tablectl.model.patterns import MAGIC
 from tablectl.model.safe_text import listed
 from tablectl.planning.new_table import birth_of
-from tablectl.planning.table_makers import MAKERS, BirthScope, Left, compare, session_settings
+from tablectl.planning.table_makers import MAKERS, BirthScope, Left, session_settings
 from tablectl.policies.declare_setting import REQUIRED, setting
 from tablectl.policies.declared_tables import Specs
 from tablectl.policies.effective_policy import spec_for
 from tablectl.policies.field_types import ListOf, Text, Word
 from tablectl.policies.merge_layers import effective, merge, policy_of, rank
-from tablectl.policies.repository import Paths, read_text, shown_path
+from tablectl.policies.repository import Paths, shown_path
 from tablectl.policies.spelling_hints import did_you_mean, shown
 from tablectl.reports.render import ReportFormat
 
@@ -52,12 +51,6 @@ class DefaultsOptions(Place):
     project: str = setting("my_project", Text(description="The name of the dbt project."), "--project", metavar="NAME")
     output: Path | None = setting(
         None, Text(parse=Path, description="Output file. Default: standard output."), "--output", "-o", metavar="FILE"
-    )
-    check: Path | None = setting(
-        None,
-        Text(parse=Path, description="Compare a file with the settings instead. Exits with code 2 if it disagrees."),
-        "--check",
-        metavar="FILE",
     )
     format: ReportFormat = output_format(TEXT_AND_JSON)
 
@@ -92,7 +85,7 @@ def set_defaults(options: SessionDefaultsOptions) -> tuple[Left, ...]:
 def defaults_command(options: DefaultsOptions, out: Output) -> ExitCode:
     """Print what makers of tables must set, to create them as declared. What a maker cannot set is named.
 
-    Example: tablectl defaults spark --check conf/spark-defaults.conf
+    Example: tablectl defaults spark --output conf/spark-defaults.conf
     """
     project = options.open(out.note)
     maker = MAKERS.get(options.maker)
@@ -103,10 +96,6 @@ def defaults_command(options: DefaultsOptions, out: Output) -> ExitCode:
     )
     wanted = maker.write(scopes, project.dialect, options.project)
     left = (*hidden, *wanted.left)
-    if options.check is not None:
-        found = _check(project, options, options.check, scopes, out)
-        _tell(left, "not compared", out)
-        return found
     if options.output is not None:
         check_writable(options.output)
         write_file(options.output, wanted.text.encode())
@@ -115,7 +104,7 @@ def defaults_command(options: DefaultsOptions, out: Output) -> ExitCode:
         out.json_result({"maker": options.maker, "text": wanted.text, "left": left})
     elif options.output is None:
         out.result(wanted.text)
-    _tell(left, "not set", out)
+    _tell(left, out)
     return ExitCode.DONE
 
 
@@ -125,37 +114,12 @@ def _meant(word: str) -> str:
     return f"did you mean `{found}`, {MAKERS[found].title}?" if found else did_you_mean(word, MAKERS)
 
 
-def _tell(left: Sequence[Left], what: str, out: Output) -> None:
+def _tell(left: Sequence[Left], out: Output) -> None:
     told: dict[tuple[str, str], list[str]] = {}
     for each in left:
         told.setdefault((each.what, each.why), []).append(each.scope)
     for (setting_, why), of in told.items():
-        out.note(f"{what}: {setting_}: {why}: {listed(of, _MOST)}")
-
-
-def _check(
-    project: Project, options: DefaultsOptions, file: Path, scopes: Sequence[BirthScope], out: Output
-) -> ExitCode:
-    maker = MAKERS[options.maker]
-    if maker.one and len(scopes) > 1:
-        raise UsageError(f"a file of {maker.title} is compared with one table or pattern", "name it with --select")
-    text = read_text(file)
-    wanted = maker.write(scopes, project.dialect, options.project)
-    by_default = dialect_of(project.dialect).catalog_settings
-    wrong, more = compare(maker, wanted, text, shown_path(file), delta_by_default=by_default)
-    if options.format is ReportFormat.JSON:
-        found = [{"setting": each.key, "wanted": each.wanted, "found": each.found} for each in wrong]
-        out.json_result({"maker": options.maker, "file": shown_path(file), "wrong": found, "more": list(more)})
-    else:
-        lines = [
-            f"{shown_path(file)}: {each.key}: the policies need {each.wanted}, and the file "
-            f"{'does not set it' if each.found is None else f'has {each.found}'}"
-            for each in wrong
-        ]
-        out.result("".join(f"{line}\n" for line in lines) or f"{shown_path(file)} agrees with the policies\n")
-    for each in more:
-        out.note(f"{shown_path(file)} also sets {each}, which no policy declares for all these tables")
-    return ExitCode.CHANGES if wrong else ExitCode.DONE
+        out.note(f"not set: {setting_}: {why}: {listed(of, _MOST)}")
 
 
 def scopes_of(project: Project, specs: Specs, select: Sequence[str], paths: Paths = None) -> tuple[BirthScope, ...]:

@@ -1,12 +1,12 @@
 """The makers of tables, and the settings with which each makes a table that agrees with its policy.
 
-What a table needs is its ``Birth``. A maker writes it in its own words, names what it has no words for, and reads its
-words back from a file, to compare them.
+What a table needs is its ``Birth``. A maker writes it in its own words, and names what it has no words for.
 """
 
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
@@ -16,23 +16,11 @@ from tablectl.delta import keys
 from tablectl.delta.clients import in_the_way, known_clients, newest_version
 from tablectl.delta.dialects import dialect_of
 from tablectl.delta.names import TableName
-from tablectl.delta.properties import feature_of, find_anywhere, find_known
-from tablectl.delta.protocol import SUPPORT, Protocol, supported_by, with_needed
-from tablectl.model.errors import InputError, Problem
+from tablectl.delta.properties import feature_of, find_known
+from tablectl.delta.protocol import SUPPORT, Protocol, with_needed
 from tablectl.model.patterns import MAGIC, CatalogPattern, TablePattern
-from tablectl.model.safe_text import printable
+from tablectl.model.safe_text import marked_places, printable
 from tablectl.planning.new_table import Birth, birth_clauses
-from tablectl.planning.table_maker_files import (
-    SESSION,
-    java_text,
-    read_arguments,
-    read_conf,
-    read_create,
-    read_dbt,
-    read_options,
-    read_session,
-    shell_word,
-)
 from tablectl.policies.write_yaml import quoted, write_key
 
 _DELTA_RS = frozenset(
@@ -52,6 +40,12 @@ _RS_CLIENT = "deltalake"
 _TABLE = TableName("lake", ("schema", "table"))
 _ANY_NAME = "NAME"
 _FIRST = "create the table with `tablectl create` first"
+SESSION = "spark.databricks.delta.properties.defaults."
+"""Before the name of a property without ``delta.``: its value for each table that a session creates
+(``DeltaConfigs.mergeGlobalConfigs`` in Delta 4.4.0; docs.databricks.com, "Table properties reference").
+"""
+_KEY = re.compile(r"[\w.\-]")
+_JAVA = {"\t": "t", "\n": "n", "\r": "r", "\f": "f"}
 _JINJA = re.compile(r"\{[{%#]")
 
 
@@ -103,12 +97,40 @@ class Maker:
     """Other names that people try: a hint names the maker."""
     write: Callable[[Sequence[BirthScope], str, str], Written]
     """Takes the scopes, the dialect and the name of a dbt project."""
-    read: Callable[[str, str], Mapping[str, str]]
-    """The settings in the text of a file, by name; the second text is the file's name."""
-    one: bool = False
-    """Whether a file has the settings of one scope only, so that the settings of several would mix."""
-    folds: bool = False
-    """Whether the letter case of Delta's own keys is ignored: in SQL. A session is asked for Delta's spelling."""
+
+
+def java_text(text: str, *, key: bool = False) -> str:
+    """A key or a value for ``java.util.Properties.load``: no text ends its line, and no key its name."""
+    escaped, hidden = [], marked_places(text)
+    for place, char in enumerate(text):
+        if char in _JAVA:
+            escaped.append("\\" + _JAVA[char])
+        elif char == "\\" or (char in " =:" and place == 0) or (key and place not in hidden and not _KEY.match(char)):
+            escaped.append("\\" + char)
+        elif place not in hidden:
+            escaped.append(char)
+        else:
+            code = char.encode("utf-16-be", "surrogatepass").hex()
+            escaped += [f"\\u{code[at : at + 4]}" for at in range(0, len(code), 4)]
+    return "".join(escaped)
+
+
+def shell_word(text: str) -> str:
+    """One word of a POSIX shell. A character that a terminal would obey or hide is written by number, as bash, zsh and
+    POSIX.1-2024 read it (``$'…'``).
+    """
+    hidden = marked_places(text)
+    if not hidden:
+        return shlex.quote(text)
+    quoted = (
+        f"\\{char}"
+        if char in "\\'"
+        else char
+        if place not in hidden
+        else "".join(f"\\{byte:03o}" for byte in char.encode(errors="surrogatepass"))
+        for place, char in enumerate(text)
+    )
+    return f"$'{''.join(quoted)}'"
 
 
 # Spark: one set of defaults for all tables that a session creates
@@ -345,89 +367,16 @@ def _create(scope: BirthScope) -> Iterable[str]:
 
 MAKERS: Mapping[str, Maker] = MappingProxyType(
     {
-        "spark": Maker(title="spark-defaults.conf", also=("spark-defaults.conf",), write=_conf, read=read_conf),
-        "spark-submit": Maker(title="options of spark-submit", also=("conf",), write=_options, read=read_options),
+        "spark": Maker(title="spark-defaults.conf", also=("spark-defaults.conf",), write=_conf),
+        "spark-submit": Maker(title="options of spark-submit", also=("conf",), write=_options),
         "python": Maker(
             title="a Spark session in Python, for DataFrames and streams",
             also=("pyspark", "streaming"),
             write=_python,
-            read=read_session,
         ),
-        "dbt": Maker(
-            title="dbt_project.yml", also=("dbt-spark", "dbt-databricks"), write=_dbt, read=read_dbt, folds=True
-        ),
-        "delta-rs": Maker(
-            title="delta-rs and Polars", also=("polars", "deltalake"), write=_delta_rs, read=read_arguments
-        ),
-        "sql": Maker(title="CREATE TABLE", also=("ddl",), write=_sql, read=read_create, one=True, folds=True),
+        "dbt": Maker(title="dbt_project.yml", also=("dbt-spark", "dbt-databricks"), write=_dbt),
+        "delta-rs": Maker(title="delta-rs and Polars", also=("polars", "deltalake"), write=_delta_rs),
+        "sql": Maker(title="CREATE TABLE", also=("ddl",), write=_sql),
     }
 )
 """Each maker by its name."""
-
-
-@dataclass(frozen=True, slots=True)
-class Disagreement:
-    """One setting of a file that is not as the policies need it."""
-
-    key: str
-    wanted: str
-    found: str | None
-    """``None`` if the file does not have it."""
-
-
-def compare(
-    maker: Maker, wanted: Written, text: str, file: str, *, delta_by_default: bool = False
-) -> tuple[tuple[Disagreement, ...], tuple[str, ...]]:
-    """Where a file disagrees with the settings of its maker, and what it sets beyond them. ``delta_by_default``: a
-    CREATE TABLE without USING makes a Delta table.
-
-    Raises ``InputError`` for a file that is not of the maker's form, and if there is no setting to compare.
-    """
-    theirs = maker.read(text, file)
-    ours = maker.read(wanted.text, file) if wanted.text else {}
-    if maker.folds:
-        spelled = {_folded(key): key for key in ours}
-        theirs = {spelled.get(_folded(key), key): value for key, value in theirs.items()}
-    if not ours.keys() - _FORM:
-        what = f"nothing is compared: the policies need no setting that {maker.title} has"
-        raise InputError((Problem(file, 0, 0, what, "select other tables, or leave this check out"),))
-    if delta_by_default and "USING" not in theirs:
-        ours = {key: value for key, value in ours.items() if key != "USING"}
-    wrong = tuple(
-        Disagreement(key, value, theirs.get(key))
-        for key, value in ours.items()
-        if key not in theirs or not _agree(key, theirs[key], value)
-    )
-    return wrong, tuple(sorted(theirs.keys() - ours.keys() - _FORM))
-
-
-def _folded(key: str) -> str:
-    above, mark, name = key.rpartition(" > ")
-    return f"{above}{mark}{name.lower()}" if name.lower().startswith("delta.") else key
-
-
-_FORM = frozenset({"TABLE", "USING"})
-"""Parts of a CREATE TABLE that it has without any policy."""
-
-
-_COLUMNS = frozenset({"PARTITIONED BY", "CLUSTER BY", "partition_by", "liquid_clustered_by"})
-
-
-def _agree(key: str, found: str, wanted: str) -> bool:
-    if key == "TABLE":  # a statement can leave out the first parts of a name; any name is that of a pattern's table
-        return wanted == _ANY_NAME or f".{wanted}".casefold().endswith(f".{found}".casefold())
-    return _meaning(key, found) == _meaning(key, wanted)
-
-
-def _meaning(key: str, value: str) -> object:
-    """The value of a property, so that ``interval 1 week`` equals ``interval 7 days``; columns in one letter case; else
-    the text.
-    """
-    name = key.rpartition(" > ")[2]
-    if name in _COLUMNS:
-        return value.casefold()
-    known = find_anywhere(name)
-    try:
-        return known.parse(value) if known else supported_by(name, value) or value
-    except ValueError:
-        return value

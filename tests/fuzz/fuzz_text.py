@@ -17,6 +17,7 @@ from tablectl.planning.table_makers import MAKERS, BirthScope
 from tests.credential_corpus import HARMLESS, SECRETS
 from tests.fuzz.hostile import hostile_text
 from tests.fuzz.subject import Subject
+from tests.planning.maker_files import READERS
 
 _LEVEL = "delta.isolationLevel"
 _AROUND = ("", " ", "\n", ", ", "; ", "(", ")", '"', "'", "é", "\u3164", " value ", " = ", " at ")
@@ -80,9 +81,9 @@ def generated(random: Random) -> str:
             assert set(yaml.safe_load(text)) == {"models"}
         case "spark" | "spark-submit":
             assert text.count("\n") == 1
-            assert value != value.strip() or MAKERS[maker].read(text, "f") == {_LEVEL: value}
+            assert value != value.strip() or READERS[maker](text, "f") == {_LEVEL: value}
         case _:
-            assert len(MAKERS[maker].read(text, "f")) == 4
+            assert len(READERS[maker](text, "f")) == 4
     return maker
 
 

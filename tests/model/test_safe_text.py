@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tablectl.delta.names import INVISIBLE, quote_text
 from tablectl.model.safe_text import escape_output, printable, value_text
-from tablectl.planning.table_maker_files import java_text, shell_word
+from tablectl.planning.table_makers import java_text, shell_word
 from tablectl.policies.write_yaml import quoted, write_text
 from tools.invisible_characters import invisible
 

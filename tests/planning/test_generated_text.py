@@ -19,13 +19,13 @@ from tablectl.delta.names import NameSyntaxError, TableName
 from tablectl.model.errors import InputError
 from tablectl.model.patterns import escape_glob, make_catalog_pattern
 from tablectl.planning.new_table import Birth
-from tablectl.planning.table_maker_files import java_text, shell_word
-from tablectl.planning.table_makers import MAKERS, BirthScope
+from tablectl.planning.table_makers import MAKERS, BirthScope, java_text, shell_word
 from tablectl.policies.policy_document import read_specs
 from tablectl.policies.value_reader import ValueReader
 from tablectl.policies.variables import Variables, read_column, read_table_key
 from tablectl.policies.write_yaml import quoted
 from tests.fuzz.hostile import PIECES
+from tests.planning.maker_files import READERS
 
 PIECES_OF_TEXT = [each for each in PIECES if "\ud800" not in each and "\0" not in each]
 HOSTILE = st.lists(st.sampled_from(PIECES_OF_TEXT) | st.characters(exclude_characters="\0", codec="utf-8"), max_size=6)
@@ -105,7 +105,7 @@ def test_a_session_in_python_sets_one_value(value: str, name: str) -> None:
     text = written("python", scope(name, value, column=name))
     assert recorded(text) == {"spark.databricks.delta.properties.defaults.isolationLevel": value}
     assert text.count("\n") == 2
-    assert MAKERS["python"].read(text, "f") == {LEVEL: value}
+    assert READERS["python"](text, "f") == {LEVEL: value}
 
 
 @settings(deadline=None, max_examples=300)
@@ -117,7 +117,7 @@ def test_a_line_of_spark_defaults_is_one_property(value: str, key: str) -> None:
     assert java_properties(text) == {f"spark.databricks.delta.properties.defaults.feature.{key}": value}
     if key and value == value.strip():  # Spark itself trims values
         assert java_properties(f"{java_text(key, key=True)} {java_text(value)}\n") == {key: value}
-        assert MAKERS["spark"].read(text, "f") == {f"delta.feature.{key}": value}
+        assert READERS["spark"](text, "f") == {f"delta.feature.{key}": value}
 
 
 @settings(deadline=None, max_examples=200)
@@ -126,7 +126,7 @@ def test_a_line_of_spark_defaults_is_one_property(value: str, key: str) -> None:
 def test_an_option_of_spark_submit_is_one_word(value: str) -> None:
     text = written("spark-submit", scope("orders", value))
     assert text.count("\n") == 1
-    assert MAKERS["spark-submit"].read(text, "f") == {LEVEL: value}
+    assert READERS["spark-submit"](text, "f") == {LEVEL: value}
 
 
 def test_bash_reads_each_word_as_it_is() -> None:
@@ -206,7 +206,7 @@ def test_a_pattern_begins_no_line_of_a_comment(attack: str) -> None:
         place="p:1",
     )
     assert len(recorded(written("python", pattern))) == 1
-    assert MAKERS["sql"].read(written("sql", pattern), "f")["TABLE"] == "NAME"
+    assert READERS["sql"](written("sql", pattern), "f")["TABLE"] == "NAME"
     assert written("python", pattern).count("\n") == 2
     assert [line[:6] for line in written("sql", pattern).split("\n")][:2] == ["-- eac", "CREATE"]
 

@@ -1,5 +1,4 @@
-"""The files of makers of tables: how their text is escaped, and the settings in them, by name, as the maker itself
-would find them.
+"""The settings in the files of makers of tables, by name, as the maker itself would find them.
 
 Each reader raises ``InputError`` for a text that is not of the maker's form, where the maker would not find them.
 """
@@ -9,42 +8,21 @@ from __future__ import annotations
 import ast
 import re
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from itertools import pairwise
 
 from tablectl.delta.sql_tokens import SqlTextError, SqlToken, sql_tokens
 from tablectl.model.errors import InputError, Problem
-from tablectl.model.safe_text import marked_places
+from tablectl.planning.table_makers import SESSION
 from tablectl.policies.parse_yaml import parse_document
 from tablectl.policies.yaml_nodes import ListNode, MapNode, Node, Scalar
 
-SESSION = "spark.databricks.delta.properties.defaults."
-"""Before the name of a property without ``delta.``: its value for each table that a session creates
-(``DeltaConfigs.mergeGlobalConfigs`` in Delta 4.4.0; docs.databricks.com, "Table properties reference").
-"""
 _LINE = re.compile(r"(spark\.(?:[\w.\-]|\\.)+)(?:[ \t]*[=:]|[ \t]|\Z)[ \t]*(.*)\Z", re.DOTALL)
-_KEY = re.compile(r"[\w.\-]")
 _LINE_END = re.compile(r"\r\n|\n|\r")
 _JAVA = {"\t": "t", "\n": "n", "\r": "r", "\f": "f"}
 _JAVA_ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))", re.DOTALL)
 _ANSI_C = re.compile(r"(?<!\S)#[^\n]*|'[^']*'|\"(?:[^\"\\]|\\.)*\"|\\.|\$'(?P<text>(?:[^'\\]|\\.)*)'", re.DOTALL)
 """Text that ``shlex`` does not know, and before it what it does: comments and quotes."""
-
-
-def java_text(text: str, *, key: bool = False) -> str:
-    """A key or a value for ``java.util.Properties.load``: no text ends its line, and no key its name."""
-    escaped, hidden = [], marked_places(text)
-    for place, char in enumerate(text):
-        if char in _JAVA:
-            escaped.append("\\" + _JAVA[char])
-        elif char == "\\" or (char in " =:" and place == 0) or (key and place not in hidden and not _KEY.match(char)):
-            escaped.append("\\" + char)
-        elif place not in hidden:
-            escaped.append(char)
-        else:
-            code = char.encode("utf-16-be", "surrogatepass").hex()
-            escaped += [f"\\u{code[at : at + 4]}" for at in range(0, len(code), 4)]
-    return "".join(escaped)
 
 
 def _from_java(text: str) -> str:
@@ -54,24 +32,6 @@ def _from_java(text: str) -> str:
         return chr(int(found[1], 16)) if found[1] else letters.get(found[2], found[2])
 
     return _JAVA_ESCAPE.sub(plain, text).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-
-
-def shell_word(text: str) -> str:
-    """One word of a POSIX shell. A character that a terminal would obey or hide is written by number, as bash, zsh and
-    POSIX.1-2024 read it (``$'…'``).
-    """
-    hidden = marked_places(text)
-    if not hidden:
-        return shlex.quote(text)
-    quoted = (
-        f"\\{char}"
-        if char in "\\'"
-        else char
-        if place not in hidden
-        else "".join(f"\\{byte:03o}" for byte in char.encode(errors="surrogatepass"))
-        for place, char in enumerate(text)
-    )
-    return f"$'{''.join(quoted)}'"
 
 
 def read_conf(text: str, file: str) -> Mapping[str, str]:
@@ -314,3 +274,13 @@ def _pairs(tokens: tuple[SqlToken, ...]) -> Iterator[tuple[str, str]]:
             current = value
         else:
             current.append(token)
+
+
+READERS: Mapping[str, Callable[[str, str], Mapping[str, str]]] = {
+    "spark": read_conf,
+    "spark-submit": read_options,
+    "python": read_session,
+    "dbt": read_dbt,
+    "delta-rs": read_arguments,
+    "sql": read_create,
+}
