@@ -21,14 +21,12 @@ from tablectl.commands.command import command
 from tablectl.commands.options import TEXT_AND_JSON, Place, output_format, policy_paths
 from tablectl.commands.output import Output
 from tablectl.commands.project import Project
-from tablectl.commands.workspace_trial import commands_in_a_folder, try_workspace
 from tablectl.delta.credentials import server_text
 from tablectl.delta.dialects import dialect_of
 from tablectl.delta.names import TableName
 from tablectl.documents.style import plural
 from tablectl.engine.find_java import java_problem
 from tablectl.engine.interface import CommitDriver
-from tablectl.leases.clock import today
 from tablectl.log.reader import read_commits
 from tablectl.model.errors import ExitCode, InputError, TablectlError, UsageError
 from tablectl.model.operations import RIGHTS
@@ -36,7 +34,7 @@ from tablectl.policies.catalog_config import CONNECTOR
 from tablectl.policies.config import EngineConfig
 from tablectl.policies.declare_setting import setting
 from tablectl.policies.declared_tables import TableSpec
-from tablectl.policies.field_types import Text, flag
+from tablectl.policies.field_types import flag
 from tablectl.policies.read_config import BASE, is_unmerged
 from tablectl.policies.repository import Paths
 from tablectl.reports.render import ReportFormat
@@ -99,15 +97,6 @@ class DoctorOptions(Place):
     paths: Paths = policy_paths()
     engine: bool = setting(False, flag("Also start the engine and list its catalog."), "--engine")
     read_only: bool = setting(False, flag("Do not write a test record: for machines that only plan."), "--read-only")
-    workspace: str = setting(
-        "",
-        Text(
-            description="Instead of all checks, run every form of statement in a new schema of this catalog, which is "
-            "dropped at the end, and print a sheet without names that you can send to the project."
-        ),
-        "--workspace",
-        metavar="CATALOG[.SCHEMA]",
-    )
     format: ReportFormat = output_format(TEXT_AND_JSON)
 
 
@@ -119,14 +108,6 @@ def doctor_command(options: DoctorOptions, out: Output) -> ExitCode:
 
     Example: tablectl doctor --engine
     """
-    if options.workspace:
-        with options.open(out.note) as project:
-            engine = project.engines.start()
-            config = project.config
-            with commands_in_a_folder(project.directory, config.environment, config.engine.remote) as commands:
-                sheet = try_workspace(engine, commands, options.workspace, today())
-            out.json_result(sheet)
-        return ExitCode.DONE
     checks: list[Check] = []
     for check in _checks(options, out):
         checks.append(check)

@@ -383,7 +383,7 @@ _DBT_TESTS: Mapping[str, str] = MappingProxyType(
 )
 """By the form: the file in github.com/databricks/dbt-databricks, read on 2026-11-23."""
 _RUN_IN_A_WORKSPACE: Mapping[str, str] = MappingProxyType({})
-"""By the form: where and when it worked in a user's workspace, as a sheet of ``doctor --workspace`` shows:
+"""By the form: where and when it worked in a user's workspace, as a sheet of ``tools.workspace_trial`` shows:
 ``Runtime 17.3, 2026-12-01``.
 """
 

@@ -193,7 +193,7 @@ STATEMENT_NOT_VERIFIED = LintRule(
     breaks="Possibly the apply: the statement may fail, or do something else than documented.",
     why="The statement follows the documentation of Databricks. Neither a user's workspace nor a functional test of "
     "dbt-databricks is known to have run its form. `tablectl/model/operations/` holds each form with its source.",
-    fix="Try the plan on a copy of the table first. `tablectl doctor --workspace` runs the forms in your workspace.",
+    fix="Try the plan on a copy of the table first. docs/databricks.md says how to run the forms in your workspace.",
     source="docs.databricks.com, as cited for each form",
     seen=("plan",),
 )

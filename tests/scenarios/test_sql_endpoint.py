@@ -15,11 +15,11 @@ import pytest
 import tablectl
 from tablectl.commands.project import Project
 from tablectl.commands.run_plan import Control
-from tablectl.commands.workspace_trial import commands_in_a_folder, try_workspace
 from tablectl.log.reader import read_commits
 from tests.builders import read_path
 from tests.scenarios.conftest import Ran
 from tests.scenarios.test_kill import KILLED, PassingClock
+from tools.workspace_trial import commands_in_a_folder, try_workspace
 
 # `make test-sql-endpoint` runs them: they need minutes.
 pytestmark = [pytest.mark.spark, pytest.mark.slow]

@@ -1,4 +1,5 @@
-"""``tablectl doctor --workspace``: runs every form of statement in a scratch schema, and makes a sheet without names.
+"""Runs every form of statement in a scratch schema of a Databricks workspace, and prints a sheet without names:
+``python -m tools.workspace_trial CATALOG > sheet.json``, in a folder with a ``tablectl.yaml`` (docs/databricks.md).
 
 The schema is made and dropped here; nothing else is changed. In it, whole commands run, too: an apply during guarded
 appends, one that is killed and continued, and an undo. Each is a process of its own, in a folder of its own, with the
@@ -8,6 +9,7 @@ runs. A maintainer enters in ``delta.databricks_runtimes`` which forms work by a
 
 from __future__ import annotations
 
+import argparse
 import os
 import subprocess
 import sys
@@ -22,7 +24,9 @@ from typing import Any, Protocol, runtime_checkable
 from uuid import uuid4
 
 import tablectl
+from tablectl.commands.project import Project
 from tablectl.delta.names import NameSyntaxError, TableName, quote_name, split_parts
+from tablectl.leases.clock import today
 from tablectl.model.errors import EngineError, ExitCode, UsageError
 from tablectl.model.operations import OPERATIONS, StatementForm
 from tablectl.policies.read_config import BASE, ENV, FILE, read_values
@@ -141,9 +145,9 @@ class Trial:
     def _with_a_writer(self, what: str, sql: str) -> dict[str, Any]:
         """An UPDATE that runs while the metadata changes."""
         table = self._table(partitioned=sql == _REPLACES)
-        slow = f"(SELECT max(hash(id)) FROM range({self._slow_rows})) IS NOT NULL"  # noqa: S608  # a number
+        slow = f"(SELECT max(hash(id)) FROM range({self._slow_rows})) IS NOT NULL"  # a number
         told: list[str] = []
-        update = f"UPDATE {table} SET id = id + 1 WHERE {slow}"  # noqa: S608  # a quoted name
+        update = f"UPDATE {table} SET id = id + 1 WHERE {slow}"  # a quoted name
         writer = threading.Thread(target=lambda: told.append(self._outcome(update)))
         writer.start()
         writer.join(3)
@@ -289,7 +293,7 @@ def commands_in_a_folder(
 
         def run(arguments: Sequence[str]) -> tuple[int, str]:
             command = [sys.executable, *arguments]
-            ended = subprocess.run(  # noqa: S603  # this Python, with arguments of this module
+            ended = subprocess.run(  # this Python, with arguments of this module
                 command, cwd=folder, env=given, capture_output=True, text=True, timeout=_PATIENCE, check=False
             )
             return ended.returncode, ended.stdout
@@ -337,7 +341,7 @@ def _writer(commands: Commands, table: TableName, location: str, outcome: Outcom
         try:
             while not over.is_set():
                 with tablectl.guard(None, location, "append", name="trial", state=str(commands.folder / "records")):
-                    how = outcome(f"INSERT INTO {table.sql} (id) VALUES (1)")  # noqa: S608  # a quoted name
+                    how = outcome(f"INSERT INTO {table.sql} (id) VALUES (1)")  # a quoted name
                 told[how] = told.get(how, 0) + 1
                 begun.set()
         finally:
@@ -351,3 +355,21 @@ def _writer(commands: Commands, table: TableName, location: str, outcome: Outcom
     finally:
         over.set()
         writer.join(_PATIENCE)
+
+
+def main() -> None:
+    """The command line."""
+    parser = argparse.ArgumentParser(description="Run every form of statement in a scratch schema; print a sheet.")
+    parser.add_argument("place", metavar="CATALOG[.SCHEMA]", help="a catalog, or a new schema in it")
+    parser.add_argument("--env", help="environment of tablectl.yaml")
+    parser.add_argument("--remote", help="a server in place of engine.remote, as in tablectl")
+    given = parser.parse_args()
+    settings = {"remote": given.remote} if given.remote else {}
+    with Project.open(env=given.env, settings=settings) as project:
+        engine, config = project.engines.start(), project.config
+        with commands_in_a_folder(project.directory, config.environment, config.engine.remote) as commands:
+            print(write_json(try_workspace(engine, commands, given.place, today())))
+
+
+if __name__ == "__main__":
+    main()

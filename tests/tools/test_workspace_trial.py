@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from tablectl.commands.workspace_trial import Commands, commands_in_a_folder, try_workspace
 from tablectl.delta.names import TableName
 from tablectl.model.errors import EngineError, UsageError
 from tablectl.policies.read_config import load_config
 from tests.model.sql_forms import FORMS, form_of
+from tools.workspace_trial import Commands, commands_in_a_folder, try_workspace
 
 TODAY = date(2026, 11, 23)
 
