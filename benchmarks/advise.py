@@ -4,16 +4,20 @@ Each seed is a workload on a real Delta table (``_advise_workloads``). It runs, 
 ``tablectl advise --list-files --out`` reads them, ``tablectl apply`` applies what it declares, and the same workload
 runs again. The failures that the runner counted before and after are compared with the prediction. For each third seed,
 each single change of a list is tried on a table of its own.
+
+``--kinds`` needs no Spark: logs of kinds of lakes, each with the advice that an engineer would sign.
 """
 
 from __future__ import annotations
 
 import argparse
 import shutil
+import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field
+from importlib import import_module
 from math import log2
 from pathlib import Path
 from statistics import median
@@ -241,8 +245,13 @@ def main() -> int:
     parser.add_argument("--keep", type=Path, help="keep the tables here, as they were when the advice was given")
     parser.add_argument("--kept", type=Path, help="only give the advice on kept tables again")
     parser.add_argument("--speed", action="store_true", help="only measure how long reading 1,000 commits takes")
+    parser.add_argument("--kinds", action="store_true", help="only print kinds of lakes, and what an engineer signs")
     parser.add_argument("--results", type=Path, default=RESULTS)
     asked = parser.parse_args()
+    if asked.kinds:
+        sys.path.insert(0, str(Path(__file__).parent.parent))
+        say(import_module("tests.insight.advice.kinds").text())
+        return 0
     with tempfile.TemporaryDirectory(prefix="tablectl-advise-", ignore_cleanup_errors=True) as temporary:
         folder = Path(temporary)
         if asked.speed:

@@ -4,7 +4,7 @@ for tables as a document: one card for each table that has any.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -43,6 +43,8 @@ _OPTIONS = frozenset({"rewrite"})
 _MOST_WEEKS = 52
 """A rewrite that is not paid back within a year is not advised."""
 _LAYOUT = frozenset({"partitioning", "clustering"})
+_CONFLICTS = frozenset({"A01", "A02", "A03", "A04", "A05", "A06"})
+"""The advice that saves failed writes. Other seconds are those of scans."""
 
 
 def advise(
@@ -51,25 +53,46 @@ def advise(
     """The advice for a table, the best first, and what is unknown. ``masked`` hides the values of a plan that no
     report may show: its texts become part of the advice.
     """
-    conflicts, untold = conflict_advice(facts)
-    retention, unknown = retention_advice(facts)
-    untold = [*untold, *unknown, *_history(facts)]
-    found: list[Advice] = []
+    retention, untold = retention_advice(facts)
+    untold += _history(facts)
+
+    def checked(advice: Advice) -> Advice | str:
+        return _checked(facts, advice, masked)
+
+    found, unknown = conflict_advice(facts, checked)
+    drops, asked = protocol_advice(facts)
+    unknown += asked
     safety = (*retention, *ledger_advice(facts), *erasure_advice(facts))
-    for each in (*safety, *conflicts, *layout_advice(facts), *log_advice(facts), *protocol_advice(facts)):
-        if _declared_already(facts, each.declare):
-            continue
-        planned = planned_with(facts, each.declare)
-        planned = masked(planned) if planned is not None else None
-        if planned is not None and planned.refusals:
-            untold.append(f"{each.title}: a plan refuses it, because {planned.refusals[0].reason}")
-        elif (weeks := _weeks_to_repay(facts, each, planned)) is not None and weeks > _MOST_WEEKS:
-            untold.append(f"{each.title}: it would be paid back after {weeks:,.0f} weeks only")
-        else:
-            repaid = () if weeks is None else (f"paid back after {_weeks_text(weeks)}, at the speed of past writes",)
-            found.append(replace(each, cost=(*each.cost, *_cost(facts, planned), *repaid)))
+    for each in (*safety, *layout_advice(facts), *log_advice(facts), *drops):
+        judged = checked(each)
+        if isinstance(judged, Advice):
+            found.append(judged)
+        elif judged:
+            unknown.append(judged)
     found.sort(key=lambda each: (BENEFITS.index(each.benefit), -each.amount, each.code))
-    return tuple(_without_rivals(found)), tuple(untold)
+    return tuple(_without_rivals(found)), (*untold, *unknown)
+
+
+def _checked(facts: TableFacts, advice: Advice, masked: Callable[[TablePlan], TablePlan]) -> Advice | str:
+    """An advice with its price; or why it is not given, empty if the policy declares all of it already.
+
+    A policy that declares something else has decided: no advice contradicts it.
+    """
+    values = {(name, key): value for name, key, value in facts.policy.values()}
+    wanted = [(name, key, value) for name, key, value in advice.declare if name not in _OPTIONS]
+    if wanted and all(values.get((name, key)) == value for name, key, value in wanted):
+        return ""
+    if against := [name for name, key, value in wanted if values.get((name, key), value) != value]:
+        return f"{advice.title}: the policy declares another value of {', '.join(against)}"
+    planned = planned_with(facts, advice.declare)
+    planned = masked(planned) if planned is not None else None
+    if planned is not None and planned.refusals:
+        return f"{advice.title}: a plan refuses it, because {planned.refusals[0].reason}"
+    weeks = _weeks_to_repay(facts, advice, planned)
+    if weeks is not None and weeks > _MOST_WEEKS:
+        return f"{advice.title}: it would be paid back after {weeks:,.0f} weeks only"
+    repaid = () if weeks is None else (f"paid back after {_weeks_text(weeks)}, at the speed of past writes",)
+    return replace(advice, cost=(*advice.cost, *_cost(facts, planned), *repaid))
 
 
 def _history(facts: TableFacts) -> Iterator[str]:
@@ -100,21 +123,32 @@ def _weeks_text(weeks: float) -> str:
     return f"{weeks:,.1f} weeks" if weeks >= 1 else f"{days:,.1f} days" if days >= 1 else "less than a day"
 
 
-def _without_rivals(found: Iterable[Advice]) -> Iterator[Advice]:
-    """Of several layouts, the best: a table has one."""
-    laid_out = False
+def _without_rivals(found: Sequence[Advice]) -> Iterator[Advice]:
+    """Of several layouts, the best is declared: a table has one. Partitions also save scans that clustering by their
+    column would. A layout that saves something else is named, without a declaration.
+    """
+    layouts = {each.code: each for each in found if _columns(each) is not None}
+
+    def covered(each: Advice) -> list[Advice]:
+        same = [other for other in layouts.values() if other.code == "A07" and each.code == "A02"]
+        return [each, *(other for other in same if set(_columns(each) or ()) <= set(_columns(other) or ()))]
+
+    def worth(each: Advice) -> tuple[int, float]:
+        return -BENEFITS.index(each.benefit), sum(other.amount for other in covered(each))
+
+    best = max(layouts.values(), key=worth, default=None)
     for each in found:
-        lays_out = any(name in _LAYOUT for name, _, _ in each.declare)
-        if not (lays_out and laid_out):
-            yield each
-        laid_out |= lays_out
+        if best is None or each is best or each.code not in layouts:
+            more = [benefit_text(other) for other in covered(each) if other is not each]
+            yield replace(each, evidence=(*each.evidence, f"and saves {more[0]} of scans")) if more else each
+        elif each not in covered(best) and (each.code in _CONFLICTS) is not (best.code in _CONFLICTS):
+            yield replace(each, declare=(), do=f"a table has one layout: either this, or {best.title}")
 
 
-def _declared_already(facts: TableFacts, declare: Iterable[Declared]) -> bool:
-    """Whether the policy already declares all of it, so that only its apply is missing."""
-    values = {(name, key): value for name, key, value in facts.policy.values()}
-    wanted = [(name, key, value) for name, key, value in declare if name not in _OPTIONS]
-    return bool(wanted) and all(values.get((name, key)) == value for name, key, value in wanted)
+def _columns(advice: Advice) -> tuple[str, ...] | None:
+    """The columns of the layout that an advice declares; ``None`` if it declares none."""
+    declared = [value for name, _, value in advice.declare if name in _LAYOUT]
+    return next((value for value in declared if isinstance(value, tuple)), ()) if declared else None
 
 
 def planned_with(facts: TableFacts, declare: Iterable[Declared]) -> TablePlan | None:

@@ -8,12 +8,23 @@ setting of the table, the same computation tells what would be left.
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
+from itertools import accumulate
 
+from tablectl.conflicts.databricks_rules import row_level
+from tablectl.conflicts.past_writers import metric_seconds
 from tablectl.conflicts.rules import decide
-from tablectl.conflicts.transactions import NOTHING, ConflictResult, CurrentTransaction, Reads
+from tablectl.conflicts.transactions import (
+    NOTHING,
+    Conflict,
+    ConflictOutcome,
+    ConflictResult,
+    CurrentTransaction,
+    Reads,
+)
 from tablectl.insight.advice.jobs import Job, Jobs, Write
 from tablectl.insight.conflict_context import ConflictContext
 from tablectl.model.commit_contents import CommittedTransaction, File, Kind, Partition, PartitionValues
@@ -29,8 +40,11 @@ _CERTAIN = 0.95
 _HALF = 0.5
 _DAYS_FOR_HOURS, _DAYS_FOR_WEEKS = 3, 14
 _DAY = 24
+_WEEK = 7 * _DAY * HOUR
 _APPENDS = frozenset({Kind.APPEND, Kind.STREAMING_APPEND})
-Decide = Callable[[CommittedTransaction, CurrentTransaction], ConflictResult]
+Decide = Callable[[CommittedTransaction, CurrentTransaction], ConflictOutcome]
+_BY_FILE = frozenset({Conflict.DELETE_READ, Conflict.DELETE_DELETE, Conflict.WRITE})
+"""Conflicts that need a common file. Added files need none: on a partition, Delta counts each as read (delta-3)."""
 _WHOLE = frozenset({Kind.OVERWRITE, Kind.READING_INSERT})
 _MOVES = frozenset({Kind.UPDATE, Kind.MERGE})
 
@@ -49,13 +63,16 @@ class Layout:
     """The partitions that past writes touched. A value that the log does not tell is ``None``, like no value."""
     explicit: frozenset[str] = frozenset()
     """Jobs whose conditions are taken to name the partitions that they touch."""
+    files: int = 0
+    """The files of the table; 0 if unknown."""
     moving: bool = False
     """Whether an UPDATE or MERGE is taken to move its rows to any partition: the log does not say what it sets."""
 
     @staticmethod
     def of(live: LiveTable, jobs: Jobs) -> Layout:
         """The real layout of a table."""
-        layout = Layout(tuple(live.partition_columns), live.schema.physical_names(live.partition_columns))
+        physical = live.schema.physical_names(live.partition_columns)
+        layout = Layout(tuple(live.partition_columns), physical, files=live.files or 0)
         writes = [write.files for job in jobs.jobs for write in job.writes]
         touched = {layout._partition(each) for files in writes for each in files.added | files.removed}
         return replace(layout, known=tuple(sorted(touched, key=str)[:_MOST_PARTITIONS]) or ((),))
@@ -122,6 +139,8 @@ class ConflictLoss:
     """The largest loss first."""
     conflicting: bool = False
     """Whether two jobs conflict if they run at the same time, however seldom that is."""
+    most: Mapping[str, float] = field(default_factory=dict)
+    """The seconds a week that each job has for writes that fail."""
 
     @property
     def failed(self) -> float:
@@ -134,11 +153,17 @@ class ConflictLoss:
         return sum(each.seconds for each in self.pairs)
 
     def times(self, factor: float) -> ConflictLoss:
-        """The loss, corrected by a measured number of failures."""
+        """The loss, corrected by a measured number of failures. A job loses at most the time that it has."""
+        lost: defaultdict[str, float] = defaultdict(float)
+        for each in self.pairs:
+            lost[each.failing] += each.seconds * factor
+        part = {name: factor * min(1.0, self.most.get(name, lost[name]) / lost[name]) for name in lost if lost[name]}
         pairs = (
-            PairLoss(each.failing, each.committing, each.failed * factor, each.seconds * factor) for each in self.pairs
+            replace(each, failed=each.failed * part[each.failing], seconds=each.seconds * part[each.failing])
+            for each in self.pairs
+            if part.get(each.failing)
         )
-        return ConflictLoss(tuple(pairs), self.conflicting)
+        return replace(self, pairs=tuple(pairs))
 
 
 def conflict_loss(jobs: Jobs, layout: Layout, context: ConflictContext) -> ConflictLoss:
@@ -150,7 +175,7 @@ def conflict_loss(jobs: Jobs, layout: Layout, context: ConflictContext) -> Confl
     hours = _Hours.of(jobs.period)
     rates = [hours.rates([write.end for write in job.writes]) for job in chosen]
     # Many writes are equal as transactions, so most pairs are decided once.
-    decided = cache(lambda committed, current: decide(committed, current).result)
+    decided = cache(decide)
     shares = [[_share(one, other, layout, context, decided) for other in chosen] for one in chosen]
     pairs = [
         pair
@@ -158,7 +183,20 @@ def conflict_loss(jobs: Jobs, layout: Layout, context: ConflictContext) -> Confl
         for pair in _pairs(job, shares[index], rates, [each.name for each in chosen], hours, jobs.weeks)
     ]
     pairs.sort(key=lambda pair: (-pair.seconds, pair.failing, pair.committing))
-    return ConflictLoss(tuple(pairs), any(share for row in shares for share in row))
+    most = {job.name: _time_left(job, jobs.weeks) for job in chosen}
+    return ConflictLoss(tuple(pairs), any(share for row in shares for share in row), most).times(1.0)
+
+
+def _time_left(job: Job, weeks: float) -> float:
+    """The seconds a week in which a job can have failed: those of as many runs as there are at once, less what its
+    writes took. A duration that is not recorded is an upper bound, and does not count.
+    """
+    took = [(write.end, metric_seconds(write.commit, "executionTimeMs") or 0.0) for write in job.writes]
+    steps = sorted(
+        [(end, -1) for end, seconds in took if seconds] + [(end - seconds, 1) for end, seconds in took if seconds]
+    )
+    at_once = max(accumulate(step for _, step in steps), default=1)
+    return max(_WEEK * max(at_once, 1) - sum(seconds for _, seconds in took) / weeks, 0.0) if weeks > 0 else 0.0
 
 
 def _pairs(
@@ -215,15 +253,41 @@ class _Hours:
 
 
 def _share(failing: Job, committing: Job, layout: Layout, context: ConflictContext, decided: Decide) -> float:
-    """The share of the committing job's writes that fail a write of the other; an uncertain outcome counts half."""
+    """The share of the committing job's writes that fail a write of the other."""
     if failing is committing and not failing.overlaps_itself:
         return 0.0
-    outcomes: Mapping[ConflictResult, float] = {ConflictResult.COMMITS: 0.0, ConflictResult.FAILS: 1.0}
     named = failing.name in layout.explicit
-    all_current = [current_of(each, layout, context, named=named) for each in failing.writes[:_SAMPLE]]
-    all_committed = [committed_of(each, layout) for each in committing.writes[:_SAMPLE]]
-    found = [outcomes.get(decided(one, other), _HALF) for other in all_current for one in all_committed]
+    all_current = [(each, current_of(each, layout, context, named=named)) for each in failing.writes[:_SAMPLE]]
+    all_committed = [(each, committed_of(each, layout)) for each in committing.writes[:_SAMPLE]]
+    found = [
+        _chance(write, current, other, decided(committed, current), layout)
+        for write, current in all_current
+        for other, committed in all_committed
+    ]
     return sum(found) / len(found)
+
+
+def _chance(write: Write, current: CurrentTransaction, other: Write, outcome: ConflictOutcome, layout: Layout) -> float:
+    """The chance that a write fails after another one, as each partition stands for one file of it.
+
+    What depends on common files (D58) is certain then, but for the share of the partition's files that both touch. With
+    row-level concurrency it depends on common rows: none, if both restrict a column to different values (D26).
+    """
+    depends = outcome.result is ConflictResult.MAY_FAIL and current.client.family.row_level
+    if outcome.result is ConflictResult.COMMITS:
+        return 0.0
+    if depends and row_level(current)[0]:
+        columns = {each.column for each in write.conditions if each.shape == "equals"}
+        ours = [(write.values(each), other.values(each)) for each in columns]
+        apart = any(mine and theirs and not mine & theirs for mine, theirs in ours)
+        same = bool(ours) and all(mine == theirs for mine, theirs in ours)
+        return 0.0 if apart else 1.0 if same else _HALF
+    if not (depends or outcome.result is ConflictResult.FAILS):
+        return _HALF
+    files = layout.files / len(layout.known)
+    if outcome.conflict not in _BY_FILE or files <= 1 or current.kind in _WHOLE:
+        return 1.0
+    return 1 - (1 - min(other.files.removed_files / files, 1.0)) ** max(write.files.removed_files, 1)
 
 
 def committed_of(write: Write, layout: Layout) -> CommittedTransaction:

@@ -33,6 +33,7 @@ _TARGET = 128_000_000
 _MANY = 1000
 _LEAST_BYTES = 1_000_000_000
 _LEAST_SHARE = 0.2
+_LEAST_COMPACTED = 0.5
 _LEAST_VECTORS = 100
 _VECTOR_SHARE = 0.3
 _MANY_PARTITIONS = 200
@@ -280,7 +281,10 @@ def _small_files(facts: TableFacts) -> Iterator[Advice]:
         return
     if live.property(keys.AUTO_COMPACT) is not None:
         return
-    saved = live.files - max(live.bytes // _TARGET, 1)
+    # A compaction joins the files of one partition, never those of two.
+    saved = live.files - max(live.bytes // _TARGET, live.layout.partitions if live.layout else 1, 1)
+    if saved < live.files * _LEAST_COMPACTED:
+        return
     guilty = _most_files(facts)
     evidence = [f"{live.files:,} files of {size_text(live.bytes // live.files)} on average"]
     if guilty is not None:
@@ -300,7 +304,7 @@ def _small_files(facts: TableFacts) -> Iterator[Advice]:
         cost=("each write that leaves many small files also compacts them, in a commit of its own",),
         observations=live.files,
         confidence="high",
-        computed=f"the table's files, minus those of the same bytes at {size_text(_TARGET)}",
+        computed=f"the table's files, minus those of the same bytes at {size_text(_TARGET)}, one a partition at least",
     )
 
 

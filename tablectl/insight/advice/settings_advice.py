@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from tablectl.conflicts.transactions import Level
 from tablectl.delta import keys
-from tablectl.delta.clients import newest_locked_out
+from tablectl.delta.clients import LockedOut, judge, newest_locked_out, parse_version
 from tablectl.delta.properties import DEFAULT_FILE_RETENTION, DEFAULT_LOG_RETENTION, parse_interval
 from tablectl.delta.protocol import PROTECTION, Protocol, TableFeature, find_feature
 from tablectl.insight.advice.advice_records import LEAST_WRITES, Advice, Declared, TableFacts, confidence_of
@@ -202,31 +202,52 @@ def _overlaps(read: int | None, version: int) -> bool:
 _VECTORS = "deletionVectors"
 
 
-def protocol_advice(facts: TableFacts) -> Iterator[Advice]:
-    """At most one advice: the features to drop. It names the clients that this locks out, and then declares nothing."""
-    live = facts.live
+def protocol_advice(facts: TableFacts) -> tuple[list[Advice], list[str]]:
+    """At most one advice: the features to drop, if clients gain access by it and no client loses it; else what to ask.
+
+    The clients are those that the policy declares, else all known ones in their newest version. For a drop, Delta may
+    add checkpointProtection, which locks out others.
+    """
+    live, declared = facts.live, facts.options.clients
     unused = tuple(each for each in sorted(live.protocol.features) if _unused(live, each))
     if not unused or live.catalog is not None or not live.protocol.lists_features:
-        return
+        return [], []
     after = _without(live.protocol, unused)
-    gained = sorted(f"{client} can {access} it" for client, access in _locked_out(after, live.protocol))
-    if not gained:
-        return
-    lost = sorted(client for client, _ in _locked_out(live.protocol, after))
+    gains, losses = (_lost_access(facts, *pair) for pair in ((after, live.protocol), (live.protocol, after)))
+    gained = {client: access for client, access in gains.items() if client not in losses}
+    lost = sorted({name for name, version in losses if (name, version) not in gains})
+    title = f"drop {', '.join(unused)}: supported, and not used"
+    if lost and not declared:
+        why = f"Delta adds checkpointProtection, which locks out {', '.join(lost)}: declare `clients` of the table"
+        return [], [f"{title}: {why}"]
+    if not gained or lost:
+        return [], []
+    clients = sorted(f"{name} {version} can {access} it" for (name, version), access in gained.items())
     named = [find_feature(each) for each in unused]
-    yield Advice(
+    advice = Advice(
         code="A12",
-        title=f"drop {', '.join(unused)}: supported, and not used",
-        declare=() if lost else tuple(_dropping(each) for each in named if each),
-        do=f"but checkpointProtection, which Delta adds, locks out {', '.join(lost)}" if lost else "",
-        evidence=(f"no property, column or file of the table uses {', '.join(unused)}", *gained),
+        title=title,
+        declare=tuple(_dropping(each) for each in named if each),
+        evidence=(f"no property, column or file of the table uses {', '.join(unused)}", *clients),
         benefit="clients",
         amount=len(gained),
         cost=("writers fail once for each feature, and checkpointProtection is added (docs/deletion-vectors.md)",),
         observations=len(unused),
         confidence="high",
-        computed="the protocol without these features, for the newest known version of each client",
+        computed="the protocol without these features, for the declared clients, else the newest known of each",
     )
+    return [advice], []
+
+
+def _lost_access(facts: TableFacts, before: Protocol, after: Protocol) -> dict[tuple[str, str], str]:
+    """The clients that a change of the protocol locks out: of the declared ones, else of all known ones in their newest
+    version. Client and version → access.
+    """
+    if facts.options.clients:
+        judged = [each for client in facts.options.clients for each in judge(*client, before, after)]
+        return {(each.client, each.version): each.access for each in judged if isinstance(each, LockedOut)}
+    known = newest_locked_out(before, after)
+    return {(each.client, each.version): each.access for each in known if any(parse_version(each.version))}
 
 
 def _without(protocol: Protocol, features: Sequence[str]) -> Protocol:
@@ -239,10 +260,6 @@ def _without(protocol: Protocol, features: Sequence[str]) -> Protocol:
         protocol.reader_features - set(features),
         (protocol.writer_features - set(features)) | added,
     )
-
-
-def _locked_out(before: Protocol, after: Protocol) -> list[tuple[str, str]]:
-    return [(f"{each.client} {each.version}", each.access) for each in newest_locked_out(before, after)]
 
 
 def _unused(live: LiveTable, feature: str) -> bool:

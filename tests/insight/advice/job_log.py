@@ -17,7 +17,7 @@ from tablectl.log.column_values import column_values
 from tablectl.log.recent_commits import read_past_commits
 from tablectl.model.commit import WriteHistory
 from tablectl.model.commit_contents import ColumnValues, PastCommits
-from tablectl.model.table_options import NO_OPTIONS
+from tablectl.model.table_options import NO_OPTIONS, TableOptions
 from tablectl.storage.log_stores import Stores
 from tablectl.storage.object_stores import StoreOptions
 from tests.builders import read_path
@@ -143,7 +143,7 @@ class JobLog:
 
 
 def advised(
-    log: JobLog, policy: Policy | None = None, dialect: str = "oss", **state: Any
+    log: JobLog, policy: Policy | None = None, dialect: str = "oss", options: TableOptions = NO_OPTIONS, **state: Any
 ) -> tuple[Sequence[Advice], Sequence[str]]:
     """The advice for a table with this log, whose current state is given, and what is unknown."""
     past, live = log.past(), read_path(str(log.path))
@@ -160,7 +160,7 @@ def advised(
             jobs=find_jobs(past.commits),
             dialect=dialect,
             policy=policy or Policy(),
-            options=NO_OPTIONS,
+            options=options,
             values=values,
         )
     )
