@@ -110,6 +110,7 @@ def test_jobs_have_the_rights_that_they_need_and_never_apply_at_once() -> None:
     assert {name: job["permissions"] for name, job in jobs.items()} == {
         "plan": {"actions": "read", "contents": "read", "pull-requests": "write", "security-events": "write"},
         "apply": {"actions": "read", "contents": "read", "pull-requests": "write"},
+        "check": {"contents": "read"},
         "drift": {"contents": "read"},
     }
     assert jobs["apply"]["concurrency"] == {"group": "tablectl-apply", "cancel-in-progress": False}
@@ -128,9 +129,29 @@ def test_the_scaffold_applies_on_the_default_branch_and_in_an_environment() -> N
                 assert (job["if"], job["environment"]) == (jobs["apply"]["if"], "production")
 
 
+def jobs_in(text: str) -> dict[str, str]:
+    """The lines of each job of a workflow."""
+    return {
+        match[1]: match[0]
+        for match in re.finditer(r"(?ms)^  ([a-z-]+):\n.*?(?=^  [a-z-]+:\n|\Z)", text.split("\njobs:\n")[1])
+    }
+
+
+def test_every_job_that_reads_or_writes_tables_says_where_its_credentials_go() -> None:
+    """As comments in the workflow of ``init``, which fits every store; as ``env`` or a login where a page shows one."""
+    for text in (WORKFLOW_TEXT, *(each for each, _ in workflows_of_pages())):
+        for name, lines in jobs_in(text).items():
+            if "OWNER/tablectl@" in lines or "tablectl.ci" in lines:
+                assert re.search(r"(?m)^    (?:# )?env:|id-token: write", lines), f"{name} of {text}"
+    gitlab = ci_files(CiSystem.GITLAB)[".gitlab-ci.yml"]
+    for name, lines in jobs_in("\njobs:\n" + re.sub(r"(?m)^(?=.)", "  ", gitlab)).items():
+        assert "script:" not in lines or re.search(r"(?m)^ +(?:# )?environment:", lines), name
+
+
 @pytest.mark.parametrize("merged", [True, False])
+@pytest.mark.parametrize("job", ["plan", "check"])
 def test_the_scaffold_installs_for_a_plan_what_the_default_branch_says(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, merged: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, job: str, merged: bool
 ) -> None:
     """The attacker changes ``requirements/`` in his branch, also where the job keeps those of the default branch: what
     is installed runs with the job's credentials.
@@ -159,7 +180,7 @@ def test_the_scaffold_installs_for_a_plan_what_the_default_branch_says(
     pip.write_text(f'#!/bin/sh\nfor last; do true; done\ncat "$last" >> "{tmp_path}/installed"\n')
     pip.chmod(0o755)
     env = {"PATH": f"{pip.parent}:{os.environ['PATH']}", "RUNNER_TEMP": str(temp)}
-    for step in WORKFLOW["jobs"]["plan"]["steps"]:
+    for step in WORKFLOW["jobs"][job]["steps"]:
         if "actions/checkout@" in step.get("uses", ""):
             checkout(server, tmp_path / "workspace", step["with"], evil)
         elif "run" in step:
@@ -179,7 +200,7 @@ def test_no_job_installs_a_wheel_that_pip_kept_of_a_commit(tmp_path: Path) -> No
         for line in step.get("run", "").splitlines()
         if "pip install" in line and "tablectl.txt" in line
     ]
-    assert len(lines) == 3
+    assert len(lines) == 4
     assert all("--no-cache-dir" in line for line in lines)
     apply = WORKFLOW["jobs"]["apply"]["steps"]
     assert all("cache" not in step.get("with", {}) for step in apply), "another workflow could fill it"
@@ -202,7 +223,7 @@ def test_what_pages_give_to_the_action_are_inputs_of_it() -> None:
         for step in job["steps"]
         if step.get("uses", "").startswith("OWNER/tablectl@")
     ]
-    assert {each["mode"] for each in used} == {"plan", "apply", "drift"}
+    assert {each["mode"] for each in used} == {"plan", "check", "apply", "drift"}
     assert {key for each in used for key in each} <= set(ACTION["inputs"])
     page = (ROOT / "docs" / "ci.md").read_text()
     inputs, outputs = (
@@ -337,7 +358,7 @@ def blocks_of(lock: Path) -> set[str]:
 def test_a_mode_that_is_none_ends_at_once(tmp_path: Path, mode: str) -> None:
     ran = install(tmp_path, mode, "")
     assert ran.returncode == 64
-    assert ran.stdout == "::error title=tablectl::mode is plan, apply or drift\n"
+    assert ran.stdout == "::error title=tablectl::mode is plan, check, apply or drift\n"
     assert not (tmp_path / "asked").exists()
     assert not (tmp_path / "evil").exists()
 
@@ -401,7 +422,7 @@ def of_workflow(mode: str, **inputs: str) -> tuple[list[dict[str, Any]], dict[st
 
 def of_page(mode: str, **inputs: str) -> tuple[list[dict[str, Any]], dict[str, str]]:
     """The workflow of docs/ci.md."""
-    (page,) = [each for _, each in workflows_of_pages() if set(each["jobs"]) == {"plan", "apply", "drift"}]
+    (page,) = [each for _, each in workflows_of_pages() if set(each["jobs"]) == {"plan", "check", "apply", "drift"}]
     return page["jobs"][mode]["steps"], of_workflow(mode, **inputs)[1]
 
 
@@ -429,6 +450,8 @@ def test_the_life_of_a_change(
     assert [each["name"] for each in github.artifacts] == ["tablectl-plan-pr-5"]
     assert job("plan")[0] == 0, "the next push"
     assert len(github.comments[5]) == 1
+    assert job("check")[0] == 0
+    assert "**✅ Lint: Nothing found" in runner.summary, "the page of the run"
 
     runner.event(ref="refs/heads/main")
     code, _ = job("apply")
@@ -440,6 +463,8 @@ def test_the_life_of_a_change(
     assert Logged(orders).properties == {"owner.team": "pay"}
     assert [each["body"].split(":")[0] for each in github.comments[5]] == ["**🟡 Plan", "**✅ Apply"]
     assert job("drift")[0] == 0
+    for title in ("Plan", "Apply", "Drift"):
+        assert f" {title}: " in runner.summary, "the page of the run"
 
     set_property(orders, "owner.team", "someone else")
     assert job("drift")[0] == 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -103,27 +104,33 @@ def test_the_life_of_a_change(runner: GitLabRunner, gitlab: FakeGitLab, repo: Re
     assert "gone: blocking <code>properties.owner.team: " in second
     assert second.count("<!-- tablectl plan -->") == 1
     kept = runner.files(30, "plan")
-    names = ("lint.html", "lint.md", "plan.html", "plan.json", "plan.md", "plan.xml")
-    assert sorted(kept) == [f"tablectl-plan/{name}" for name in names]
+    assert [name.removeprefix("tablectl-plan/") for name in sorted(kept)] == [
+        "links.json", "plan.html", "plan.json", "plan.md", "plan.xml",
+    ]  # fmt: skip
+    assert json.loads(kept["tablectl-plan/links.json"]) == page_link("plan")
 
     found = merged(runner, gitlab)
     assert runner.job("apply", found, PUSH, 31) == 0, runner.said
     assert runner.applied.read_text() == kept["tablectl-plan/plan.json"]
-    assert sorted(runner.files(31, "apply")) == ["tablectl-run/run.html", "tablectl-run/run.md"]
+    assert sorted(runner.files(31, "apply")) == [
+        f"tablectl-run/{name}" for name in ("links.json", "run.html", "run.md")
+    ]
     assert runner.job("plan", found, BY_HAND, 32) == 0
     assert runner.job("apply", found, BY_HAND, 32) == 0, runner.said
     assert runner.applied.read_text() == runner.files(32, "plan")["tablectl-plan/plan.json"]
     assert runner.job("drift", found, SCHEDULE, 33) == 2
-    assert sorted(runner.files(33, "drift")) == [f"tablectl-drift/drift.{form}" for form in ("html", "md", "xml")]
+    names = ("drift.html", "drift.md", "drift.xml", "links.json")
+    assert sorted(runner.files(33, "drift")) == [f"tablectl-drift/{name}" for name in names]
+    assert json.loads(runner.files(33, "drift")["tablectl-drift/links.json"]) == page_link("drift")
     assert TOKEN not in runner.said + first + second
 
 
 @pytest.mark.parametrize(
     ("variables", "jobs"),
     [
-        (MERGE_REQUEST, ["plan"]),
+        (MERGE_REQUEST, ["plan", "check"]),
         (PUSH, ["apply"]),
-        (BY_HAND, ["plan", "apply"]),
+        (BY_HAND, ["plan", "check", "apply"]),
         (SCHEDULE, ["drift"]),
         ({"CI_PIPELINE_SOURCE": "schedule", "CI_COMMIT_BRANCH": "mine"}, []),
         ({"CI_PIPELINE_SOURCE": "push", "CI_COMMIT_BRANCH": "mine"}, []),
@@ -138,15 +145,36 @@ def test_only_the_default_branch_has_jobs_with_its_own_configuration(
     assert jobs_of(CI_DEFAULT_BRANCH="main", **variables) == jobs
 
 
-@pytest.mark.parametrize(("policies", "code"), [("{clustering: [id]}", 3), ("{isolation: Serializable}", 0)])
-def test_the_job_fails_for_a_plan_or_a_finding_and_keeps_both(
-    runner: GitLabRunner, gitlab: FakeGitLab, repo: Repository, policies: str, code: int
+def page_link(page: str) -> dict[str, Any]:
+    """What GitLab shows next to the log of a job (artifacts:reports:annotations)."""
+    url = f"https://gitlab.example/acme/lake/-/jobs/9/artifacts/file/tablectl-{page}/{page}.html"
+    return {"tablectl": [{"external_link": {"label": "The report", "url": url}}]}
+
+
+def test_a_plan_with_a_refusal_fails_its_job_and_keeps_its_report(
+    runner: GitLabRunner, gitlab: FakeGitLab, repo: Repository
 ) -> None:
     create(repo.lake / "day", partitions=["day"])
-    text = f"version: 1\ntables:\n  delta.`{repo.lake}/day`: {policies}\n"
-    assert runner.job("plan", branch(**{"policies/p.yaml": text}), MERGE_REQUEST) == code
-    assert len(runner.files(30, "plan")) == 6
+    text = f"version: 1\ntables:\n  delta.`{repo.lake}/day`: {{clustering: [id]}}\n"
+    assert runner.job("plan", branch(**{"policies/p.yaml": text}), MERGE_REQUEST) == 3
+    assert len(runner.files(30, "plan")) == 5
     assert len(gitlab.notes) == 1
+
+
+def test_the_check_fails_for_an_error_on_any_table_and_its_report_is_on_the_page_of_the_job(
+    runner: GitLabRunner, repo: Repository
+) -> None:
+    """The table of another policy, which the branch does not change."""
+    create(repo.lake / "day", properties={"delta.deletedFileRetentionDuration": "interval 1 hours"})
+    text = f"version: 1\ntables:\n  delta.`{repo.lake}/day`: {{isolation: WriteSerializable}}\n"
+    config = "lint: {L006: error}\n"
+    found = branch(**{"policies/day.yaml": text, "tablectl.yaml": config})
+    assert runner.job("check", found, MERGE_REQUEST) == 3, runner.said
+    assert "L006" in runner.said
+    kept = runner.files(30, "check")
+    assert sorted(kept) == [f"tablectl-check/{name}" for name in ("check.html", "check.md", "links.json")]
+    assert json.loads(kept["tablectl-check/links.json"]) == page_link("check")
+    assert runner.job("check", branch(**{"policies/day.yaml": text}), MERGE_REQUEST) == 0
 
 
 RESULTS = {
@@ -174,7 +202,7 @@ def test_no_result_is_written_through_a_link_of_the_commit(
     theirs.mkdir() if name == "tablectl-plan" else theirs.write_text("kept")
     assert runner.job("plan", branch(**{name: f"-> {theirs}"}), MERGE_REQUEST) == 0
     assert theirs.is_file() or not list(theirs.iterdir())
-    assert len(runner.files(30, "plan")) == 6
+    assert len(runner.files(30, "plan")) == 5
 
 
 def test_a_committed_plan_is_not_applied(runner: GitLabRunner, gitlab: FakeGitLab, repo: Repository, cli: Cli) -> None:
@@ -214,8 +242,9 @@ def test_a_branch_decides_neither_what_is_installed_nor_where_tokens_are_sent(
         policies = "version: 1\ntables: {lake.s.t: {isolation: Serializable}}\n"
         commit(**{"tablectl.yaml": catalogs.format(unity.url), "policies/p.yaml": policies})
         changed = {f"requirements/{name}": "evil\n" for name in NAMES} | {"tablectl.yaml": catalogs.format(evil.url)}
-        runner.job("plan", branch(**changed), {**MERGE_REQUEST, "UNITY_CATALOG_TOKEN": "t0ken-of-ci"})
-        assert (evil.asked, len(unity.asked)) == ([], 2), "the plan, and the findings"
+        for job in ("plan", "check"):
+            runner.job(job, branch(**changed), {**MERGE_REQUEST, "UNITY_CATALOG_TOKEN": "t0ken-of-ci"})
+        assert (evil.asked, len(unity.asked)) == ([], 2)
     assert runner.installed.read_text() == "reviewed tablectl-plan.lock\nreviewed tablectl.txt\n"
     assert "lake.s.t" in runner.said
 

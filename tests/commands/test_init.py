@@ -165,7 +165,7 @@ def test_for_machines(repo: Repository, cli: Cli) -> None:
 def test_its_workflow_is_one_for_pull_requests_merges_schedules_and_by_hand() -> None:
     """What it does is tested in ``tests/ci/test_action.py``."""
     workflow = yaml.safe_load(ci_files(CiSystem.GITHUB)[".github/workflows/tablectl.yml"])
-    assert set(workflow["jobs"]) == {"plan", "apply", "drift"}
+    assert set(workflow["jobs"]) == {"plan", "check", "apply", "drift"}
     assert set(workflow[True]) == {
         "pull_request",
         "merge_group",
