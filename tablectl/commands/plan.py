@@ -141,7 +141,7 @@ def plan_command(options: PlanCommandOptions, out: Output) -> ExitCode:
     with options.open(out.note) as opened:
         project = opened.in_dialect(options.shown_as) if options.shown_as else opened
         _check_files(save, reports)
-        specs, selection = chosen_tables(project, options, options.shard, whole=bool(options.on))
+        specs, selection = chosen_tables(project, options, options.shard)
         started = Started()
         if options.on:
             plan = plan_on_cluster(project, options.paths, selection)

@@ -49,24 +49,18 @@ def ignore_progress(_done: int, _all: int) -> None:
     """Does nothing."""
 
 
-def chosen_tables(
-    project: Project, options: ChangedTables, shard: Shard | None = None, *, whole: bool = False
-) -> tuple[Specs, Selection]:
-    """The policies that a command reads, and the tables that it selects. With ``--changed-since``, the policies that
-    can differ from those at a commit; ``whole`` reads all.
+def chosen_tables(project: Project, options: ChangedTables, shard: Shard | None = None) -> tuple[Specs, Selection]:
+    """The policies that a command reads, and the tables that it selects.
 
-    Raises as ``Project.policies``, and ``UsageError`` if Git does not know the commit.
+    Raises as ``Project.policies``, and ``UsageError`` if Git does not know the commit of ``--changed-since``.
     """
-    selection, paths = replace(options.selection, shard=shard), options.paths
+    selection, specs = replace(options.selection, shard=shard), project.policies(options.paths)
     if not options.changed_since:
-        return project.policies(paths), selection
-    from tablectl.policies.changed_policies import changed_specs, policies_at  # noqa: PLC0415  # Git's archives, for this option
+        return specs, selection
+    from tablectl.policies.changed_policies import policies_at  # noqa: PLC0415  # Git's archives, for this option
 
-    directory, config = project.directory, project.config
-    earlier = policies_at(options.changed_since, directory, config, project.given, project.environ)
-    some = None if whole else changed_specs(earlier, paths, config, directory, project.variables)
-    changed = ChangedSince(earlier.commit, earlier.differ, whole=some is None)
-    return project.policies(paths) if some is None else some, replace(selection, changed=changed)
+    earlier = policies_at(options.changed_since, project.directory, project.config, project.given, project.environ)
+    return specs, replace(selection, changed=ChangedSince(earlier.commit, earlier.differ))
 
 
 def locate_tables(project: Project, specs: Specs, selection: Selection) -> LocatedTable:

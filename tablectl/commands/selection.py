@@ -23,8 +23,6 @@ class ChangedSince:
     commit: str
     differ: Callable[[TableSpec], bool]
     """Whether a table's policy does."""
-    whole: bool = True
-    """Whether the specs are those of all policy files; otherwise a glob can match tables that are not among them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +52,7 @@ class Selection:
             for spec, these, others in zip(specs.tables, wanted, unwanted, strict=True)
             if (not self.globs or these) and not others and (not self.tags or set(self.tags) & set(spec.tags))
         )
-        if complete and (self.changed is None or self.changed.whole):
+        if complete:
             _check_matched("--select", self.globs, wanted)
             _check_matched("--exclude", self.excluded, unwanted)
             self._check(specs, selected)

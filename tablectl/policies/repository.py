@@ -172,32 +172,15 @@ def relevant_files(files: Mapping[_Key, bytes], tables: Iterable[TableName]) -> 
     others do neither.
     """
     words = _words(tables)
-    return dict(files) if words is None else {key: data for key, data in files.items() if _may_declare(data, words)}
+    if words is None:
+        return dict(files)
 
+    def may_declare(data: bytes) -> bool:
+        text = (_COMMENT_LINE.sub(b"", data) if b"#" in data else data).lower()
+        unclear = _OTHER_LINE_END.search(data) or _UNCLEAR.search(text)
+        return unclear is not None or any(word in text for word in words)
 
-def naming_files(files: Mapping[_Key, bytes], tables: Iterable[TableName]) -> dict[_Key, bytes]:
-    """The files that may declare one of the tables by name or by location. ``files`` declare nothing for tables of
-    others: they are none of ``shared_files``.
-    """
-    words = _words(tables)
-    return (
-        dict(files) if words is None else {key: data for key, data in files.items() if _names_any(data.lower(), words)}
-    )
-
-
-def shared_files(files: Mapping[_Key, bytes]) -> dict[_Key, bytes]:
-    """The files that may declare something for tables of others: patterns, profiles, and what is not understood."""
-    return relevant_files(files, ())
-
-
-def _may_declare(data: bytes, words: frozenset[bytes]) -> bool:
-    text = (_COMMENT_LINE.sub(b"", data) if b"#" in data else data).lower()
-    unclear = _OTHER_LINE_END.search(data) or _UNCLEAR.search(text)
-    return unclear is not None or _names_any(text, words)
-
-
-def _names_any(text: bytes, words: frozenset[bytes]) -> bool:
-    return any(word in text for word in words)
+    return {key: data for key, data in files.items() if may_declare(data)}
 
 
 def _words(tables: Iterable[TableName]) -> frozenset[bytes] | None:

@@ -9,12 +9,8 @@ from pathlib import Path
 import pytest
 
 from tablectl.applying.approval import policies_digest
-from tablectl.commands.options import ChangedTables
 from tablectl.commands.project import Project
-from tablectl.commands.read_tables import chosen_tables
 from tablectl.planning.plan_file import load_plan
-from tablectl.policies.changed_policies import policies_at
-from tablectl.policies.read_config import load_config
 from tests.commands.conftest import Cli, Repository
 from tests.support.test_git import bare
 
@@ -160,31 +156,25 @@ def write_file(name: str, tables: str) -> None:
     Path("policies", f"{name}.yaml").write_text(f"version: 1\ntables:\n{tables}")
 
 
-def unchanged() -> list[str]:
-    """The files that are not parsed for the commit."""
-    found = policies_at("main", Path(), load_config(Path(), {}, ""), {}, {})
-    return sorted(Path(file).name for file in found.unchanged)
-
-
-def test_a_file_that_is_as_it_was_is_not_parsed_again(split: Repository, cli: Cli) -> None:
-    assert (planned(cli), unchanged()) == ([], ["events.yaml", "orders.yaml"])
+def test_a_changed_file_changes_its_tables_alone(split: Repository, cli: Cli) -> None:
+    assert planned(cli) == []
     write_file("events", f"  delta.`{split.lake}/events`: {{properties: {{owner.team: payments}}}}\n")
-    assert (planned(cli), unchanged()) == (["events"], ["orders.yaml"])
+    assert planned(cli) == ["events"]
 
 
 def test_a_changed_pattern_changes_tables_of_files_that_are_as_they_were(split: Repository, cli: Cli) -> None:
     write_file("shared", f"  delta.`{split.lake}/[eo]*`: {{properties: {{debug: 'off'}}}}\n")
-    assert (planned(cli), unchanged()) == (["events", "orders"], [])
+    assert planned(cli) == ["events", "orders"]
 
 
 def test_a_pattern_that_is_gone_changes_them_too(split: Repository, cli: Cli) -> None:
     Path("policies", "shared.yaml").unlink()
-    assert (planned(cli), unchanged()) == (["events", "orders"], [])
+    assert planned(cli) == ["events", "orders"]
 
 
 def test_a_file_that_lost_its_pattern_changes_them_too(split: Repository, cli: Cli) -> None:
     write_file("shared", f"  delta.`{split.lake}/raw/a`: {{isolation: Serializable}}\n")
-    assert (planned(cli), unchanged()) == (["a", "events", "orders"], [])
+    assert planned(cli) == ["a", "events", "orders"]
 
 
 def test_a_changed_variable_changes_them_too(split: Repository, cli: Cli) -> None:
@@ -193,7 +183,7 @@ def test_a_changed_variable_changes_them_too(split: Repository, cli: Cli) -> Non
     git("add", "-A", "policies", "tablectl.yaml")
     git("commit", "-q", "-m", "a variable")
     Path("tablectl.yaml").write_text("policies: policies\nvariables: {TEAM: payments}\n")
-    assert (planned(cli), unchanged()) == (["events"], [])
+    assert planned(cli) == ["events"]
 
 
 def test_an_entry_that_is_gone_leaves_the_table_to_the_pattern(split: Repository, cli: Cli) -> None:
@@ -201,22 +191,9 @@ def test_an_entry_that_is_gone_leaves_the_table_to_the_pattern(split: Repository
     assert planned(cli) == ["a", "orders"]
 
 
-def parsed(ref: str = "main") -> list[str] | None:
-    """The tables of now that are parsed; ``None`` if all of them are."""
-    specs, selection = chosen_tables(Project.open(), ChangedTables(changed_since=ref))
-    assert selection.changed is not None
-    return None if selection.changed.whole else sorted(each.name.parts[0].rpartition("/")[2] for each in specs.tables)
-
-
-def test_a_file_of_now_that_is_as_it_was_is_not_parsed(split: Repository, cli: Cli) -> None:
-    assert (planned(cli), parsed()) == ([], [])
-    write_file("events", f"  delta.`{split.lake}/events`: {{properties: {{owner.team: payments}}}}\n")
-    assert (planned(cli), parsed()) == (["events"], ["events"])
-
-
 def test_a_renamed_file_declares_what_it_did(split: Repository, cli: Cli) -> None:
     Path("policies", "events.yaml").rename("policies/renamed.yaml")
-    assert (planned(cli), parsed()) == ([], ["events"])
+    assert planned(cli) == []
 
 
 def test_a_table_that_a_file_as_it_was_declares_too_is_an_error(split: Repository, cli: Cli) -> None:
@@ -233,14 +210,12 @@ def test_a_location_that_a_file_as_it_was_declares_too_is_an_error(split: Reposi
     assert (ran.code, "lies where" in ran.err) == (1, True)
 
 
-def test_an_error_in_a_file_that_is_as_it_was_is_left_to_validate(split: Repository, cli: Cli) -> None:
+def test_an_error_in_a_file_that_is_as_it_was_is_found(split: Repository, cli: Cli) -> None:
     Path("policies", "wrong.yaml").write_text(f"version: 1\ntables:\n  delta.`{split.lake}/raw/a`: {{isolation: no}}\n")
     git("add", "-A", "policies")
     git("commit", "-q", "-m", "wrong")
-    assert planned(cli) == []
-    assert cli("validate").code == 1
-    write_file("events", "  nonsense\n")
-    assert "policies/wrong.yaml" in cli("plan", "--changed-since", "main").err  # then all files are read
+    ran = cli("plan", "--changed-since", "main")
+    assert (ran.code, "policies/wrong.yaml" in ran.err) == (1, True)
 
 
 def test_defaults_of_a_file_that_is_as_it_was_count_for_profiles(split: Repository, cli: Cli) -> None:
