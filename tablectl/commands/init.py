@@ -321,8 +321,16 @@ def scaffold(
         "plans/.gitignore": template("plans_gitignore"),
         "plans/README.md": template("plans_readme.md"),
         ".gitignore": template("gitignore"),
-        ".pre-commit-config.yaml": template("pre_commit.yaml"),
+        ".pre-commit-config.yaml": _pre_commit(source),
     }
+
+
+def _pre_commit(source: InstallSource | None) -> str:
+    """The hook that pre-commit installs from the commit of a repository; else one that runs the installed tablectl."""
+    if source is None or not source.is_git:
+        return template("pre_commit.yaml")
+    address, _, commit = source.text.removeprefix("git+").rpartition("@")
+    return f"repos:\n  - repo: {address}\n    rev: {commit}\n    hooks:\n      - id: tablectl-validate\n"
 
 
 def _install_section(source: InstallSource | None, hashes: Mapping[str, str]) -> str:

@@ -257,10 +257,20 @@ def test_a_checkout_is_installed_from_its_remote_and_commit(
     assert (found and found[0].text) == (source and source + git("rev-parse", "HEAD").strip())
 
 
-def test_the_hook_is_one_that_works_offline() -> None:
-    (hook,) = yaml.safe_load(scaffold()[".pre-commit-config.yaml"])["repos"][0]["hooks"]
+@pytest.mark.parametrize("source", [None, "wheels"])
+def test_without_a_commit_to_install_from_the_hook_runs_the_installed_tablectl(source: str | None) -> None:
+    place = parse_source(source) if source else None
+    (hook,) = yaml.safe_load(scaffold(source=place)[".pre-commit-config.yaml"])["repos"][0]["hooks"]
     assert hook["language"] == "system"
     assert "additional_dependencies" not in hook
+
+
+@pytest.mark.parametrize("address", ["https://git.example/acme/tablectl", "ssh://git@git.example/acme/tablectl"])
+def test_the_hook_installs_itself_from_the_commit_of_a_repository(address: str) -> None:
+    found = scaffold(source=parse_source(f"git+{address}@{'a' * 40}"))[".pre-commit-config.yaml"]
+    assert yaml.safe_load(found)["repos"] == [
+        {"repo": address, "rev": "a" * 40, "hooks": [{"id": load(ROOT / ".pre-commit-hooks.yaml")[0]["id"]}]}
+    ]
 
 
 def test_files_that_most_repositories_have_are_kept(repo: Repository, cli: Cli) -> None:
@@ -375,9 +385,10 @@ def test_pip_records_where_it_installed_from(
 def test_the_hook_of_a_new_repository_is_ours(repo: Repository) -> None:
     (hook,) = yaml.safe_load(scaffold()[".pre-commit-config.yaml"])["repos"][0]["hooks"]
     (own,) = load(ROOT / ".pre-commit-hooks.yaml")
-    assert {key: own[key] for key in ("id", "name", "entry", "language", "files", "pass_filenames")} == {
-        key: hook[key] for key in ("id", "name", "entry", "language", "files", "pass_filenames")
-    }
+    for key in ("id", "name", "entry", "files", "pass_filenames"):
+        assert own[key] == hook[key]
+    assert own["language"] == "python"
+    assert [ROOT / each for each in own["additional_dependencies"]] == [ROOT / "packages" / "tablectl-guard"]
     wanted = re.compile(hook["files"])
     assert [
         bool(wanted.search(name)) for name in ("policies/a/b.yml", "tablectl.yaml", "src/tablectl.yaml", "x.yaml")
