@@ -13,6 +13,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from tablectl.attributes.constraints import NONE, Constraints
 from tablectl.commands.command import command, function
 from tablectl.commands.options import ChangedTables, PlanSize, Shown, path_list
 from tablectl.commands.output import Output
@@ -37,18 +38,22 @@ from tablectl.leases.clock import today
 from tablectl.lint_rules.client_support import client_stands_outside
 from tablectl.lint_rules.codes_found_elsewhere import RIGHT_NOT_SHOWN
 from tablectl.lint_rules.rule import RuleFinding, table_subject
+from tablectl.lint_rules.settings import file_span, tombstones_short, vacuum_waits_for_writes
 from tablectl.lint_rules.stored_texts import key_in_another_letter_case
+from tablectl.log.column_values import file_ranges
 from tablectl.log.reader import Reading
 from tablectl.model.catalog_answers import TableRights
 from tablectl.model.errors import EngineError, ExitCode, LimitError, UsageError
 from tablectl.model.operations import RIGHTS
-from tablectl.model.plan import Finding, LintedTable, Plan, ProtocolFact, TablePlan
+from tablectl.model.plan import BesidesSettings, Change, Finding, LintedTable, Plan, TablePlan
 from tablectl.model.safe_text import listed
 from tablectl.model.table import LOOK_BACK, Depth, LiveTable
 from tablectl.planning.diff import depth_for
 from tablectl.planning.lint import graded, lint, refused_by, with_own_rules
 from tablectl.planning.plan_file import FORMAT, MAX_BYTES, MOST_SHARDS, Shard, dump_plan, load_plan, merge_plans
-from tablectl.planning.plan_table import fails_writers, plan_table, writers_matter
+from tablectl.planning.plan_table import fails_writers, plan_table, refused_plan, writers_matter
+from tablectl.planning.plan_upkeep import upkeep_forecasts
+from tablectl.planning.violations import violations
 from tablectl.policies.config import CONFIG, Config
 from tablectl.policies.declare_setting import setting
 from tablectl.policies.declared_tables import Specs, TableSpec, expand
@@ -257,7 +262,58 @@ def make_plan(project: Project, specs: Specs, selection: Selection, on_read: OnR
     """
     located = locate_tables(project, specs, selection)
     losses = len(located.tables) <= MOST_WITH_LOSSES
-    return plan_located(project, located, selection.shard, losses=losses, on_read=on_read)
+    changes = changes_besides(located, specs, selection)
+    tells = _tells_upkeep(located, changes)
+    plan = plan_located(project, located, selection.shard, losses=losses, tells_upkeep=tells, on_read=on_read)
+    return with_changes_besides(plan, changes)
+
+
+ChangesBesides = Mapping[str, tuple[Change, ...]]
+"""By table, what differs from the policies that a plan is compared with, besides the settings that it changes."""
+
+
+def changes_besides(located: LocatedTable, specs: Specs, selection: Selection) -> ChangesBesides | None:
+    """Of the located tables, and of those that no entry declares any more; ``None`` if nothing is compared."""
+    earlier = selection.earlier
+    if earlier is None:
+        return None
+    from tablectl.policies.changed_policies import besides_settings  # noqa: PLC0415  # as in ``chosen_tables``
+
+    profiles = specs.declarations.profiles
+    found = {spec.name.text: besides_settings(earlier.before(spec), spec, profiles) for spec, _ in located.tables}
+    left_out = {spec.name.text for spec, _ in located.tables} | {each.name for each in located.failures}
+    gone = (Change(attribute="policy", before="declared", after=None),)
+    shard = selection.shard
+    for spec in earlier.without(specs):
+        if spec.name.text not in left_out and (shard is None or shard.has(spec.name.key)):
+            found[spec.name.text] = gone
+    return {name: changes for name, changes in found.items() if changes}
+
+
+def _tells_upkeep(located: LocatedTable, changes: ChangesBesides | None) -> frozenset[str]:
+    """The tables whose upkeep is told, with what its first run does. If nothing is compared, it is all declared
+    upkeep, of at most ``MOST_WITH_LOSSES`` tables: its facts are read from their logs.
+    """
+    declared = [spec.name.text for spec, _ in located.tables if spec.upkeep is not None]
+    if changes is None:
+        return frozenset(declared[:MOST_WITH_LOSSES])
+    return frozenset(
+        name for name in declared if any(each.attribute in {"upkeep", "retention"} for each in changes.get(name, ()))
+    )
+
+
+def with_changes_besides(plan: Plan, changes: ChangesBesides | None) -> Plan:
+    """The plan of some tables with what their policies change besides settings."""
+    if changes is None:
+        return plan
+    planned = {table.name: {each.id for each in table.changes} for table in plan.tables}
+    told = {each.name: each for each in plan.besides}
+    found = []
+    for name in sorted({*changes, *told}):
+        ours = tuple(each for each in changes.get(name, ()) if each.id not in planned.get(name, ()))
+        if ours or name in told:
+            found.append(replace(told.get(name) or BesidesSettings(name=name), changes=ours))
+    return replace(plan, besides=tuple(found), compared=True)
 
 
 def plan_located(
@@ -266,17 +322,21 @@ def plan_located(
     shard: Shard | None = None,
     *,
     losses: bool,
+    tells_upkeep: frozenset[str] = frozenset(),
     on_read: OnRead = ignore_progress,
 ) -> Plan:
     """The plan of tables whose locations are known. ``losses`` tells what each statement costs the writers, for which
-    the commits of 30 days are read.
+    the commits of 30 days are read; ``tells_upkeep`` names the tables whose upkeep it tells.
     """
     failures = list(located.failures)
     tables: list[TablePlan] = []
     unchanged: list[str] = []
     standing: list[LintedTable] = []
-    depths = partial(_depth, project, tells_losses=losses)
-    for spec, table in read_tables(project, located, depths, partial(_planned, project), on_read, failures):
+    besides: list[BesidesSettings] = []
+    depths = partial(_depth, project, tells_losses=losses, tells_upkeep=tells_upkeep)
+    make = partial(_planned, project, tells_upkeep)
+    for spec, (table, upkeep) in read_tables(project, located, depths, make, on_read, failures):
+        besides += [upkeep] if upkeep else []
         if isinstance(table, TablePlan):
             tables.append(table)
         else:
@@ -295,6 +355,7 @@ def plan_located(
         unmatched=located.unmatched,
         standing=tuple(sorted(standing, key=lambda each: each.name)),
         shard=shard.text if shard else "",
+        besides=tuple(sorted(besides, key=lambda each: each.name)),
     )
 
 
@@ -302,30 +363,57 @@ _STANDING = frozenset({client_stands_outside.code, key_in_another_letter_case.co
 """Findings that a plan names on an unchanged table, whatever their severity: what a policy asks for does not hold."""
 
 
-def _planned(project: Project, spec: TableSpec, reading: Reading) -> TablePlan | tuple[Finding, ...]:
-    """The plan of a table; if it needs no change, the findings to name all the same (``Plan.standing``)."""
-    severities = project.config.severities
+_OF_VACUUM = frozenset({tombstones_short.code, vacuum_waits_for_writes.code})
+
+
+def _planned(
+    project: Project, tells_upkeep: frozenset[str], spec: TableSpec, reading: Reading
+) -> tuple[TablePlan | tuple[Finding, ...], BesidesSettings | None]:
+    """The plan of a table; if it needs no change, the findings to name all the same (``Plan.standing``). And what is
+    told of its upkeep.
+    """
+    severities, live = project.config.severities, reading.table
     if project.own_rules:
         severities = with_own_rules(severities, project.own_rules, spec)
     options = spec.options.on(today())
-    table = plan_table(spec.policy, reading.table, project.dialect, options, severities, project.runtime)
+    table = plan_table(spec.policy, live, project.dialect, options, severities, project.runtime)
+    changes = table.changes if table else ()
+    state = table_subject(spec.policy, live, changes, project.dialect, options=options, runtime=project.runtime)
+    besides = None
+    if spec.upkeep is not None and spec.name.text in tells_upkeep:
+        upkeep = lint(replace(state, upkeep=spec.upkeep), spec.name, "plan", project.config.severities)
+        wanted = _OF_VACUUM if spec.upkeep.vacuum else frozenset()
+        found = tuple(each for each in upkeep if each.about.startswith("upkeep") or each.code in wanted)
+        forecasts = upkeep_forecasts(spec.upkeep, live, file_span(state))
+        besides = BesidesSettings(name=spec.name.text, upkeep=forecasts, findings=found)
     if table is None:
-        state = table_subject(spec.policy, reading.table, (), project.dialect, options=options, runtime=project.runtime)
-        found = lint(state, spec.name, "plan", project.config.severities)
-        return tuple(
+        standing = (
             each
-            for each in found
+            for each in lint(state, spec.name, "plan", project.config.severities)
             if each.severity == "error" or (each.code in _STANDING and each.severity != "ignored")
         )
+        return tuple(standing), besides
     said: dict[str, Any] = {"tags": tuple(sorted(spec.tags)), "owner": spec.owner, "window": spec.window}
-    return replace(table, **said)
+    return replace(_without_violations(table, reading), **said), besides
 
 
-def _depth(project: Project, spec: TableSpec, *, tells_losses: bool) -> Callable[[LiveTable], Depth]:
+def _without_violations(table: TablePlan, reading: Reading) -> TablePlan:
+    """The plan, refused if rows of the table violate a constraint that it adds, by the statistics of its files."""
+    if table.refusals or not any(each.attribute == Constraints.name and each.after != NONE for each in table.changes):
+        return table
+    live = reading.table
+    refusals = violations(table.changes, live, partial(file_ranges, reading.stores, live.location, live.version))
+    return refused_plan(table, refusals) if refusals else table
+
+
+def _depth(
+    project: Project, spec: TableSpec, *, tells_losses: bool, tells_upkeep: frozenset[str]
+) -> Callable[[LiveTable], Depth]:
     """How deep to read a table to plan it: its write history, too, if the plan depends on who writes it, or if it tells
-    what its statements cost the writers.
+    what its statements cost the writers; and what its upkeep depends on, if that is told.
     """
     depth, dialect = depth_for(spec, LOOK_BACK), project.dialect
+    upkeep = spec.upkeep if spec.name.text in tells_upkeep else None
 
     def writers(live: LiveTable) -> bool:
         return writers_matter(spec.policy, live, dialect, spec.options)
@@ -334,7 +422,7 @@ def _depth(project: Project, spec: TableSpec, *, tells_losses: bool) -> Callable
         return fails_writers(spec.policy, live, dialect, spec.options)
 
     def with_writers(live: LiveTable) -> Depth:
-        found = depth(live)
+        found = replace(depth(live), upkeep=upkeep)
         return replace(found, writers=writers, losses=losses if tells_losses else None) if found.look_back else found
 
     return with_writers
@@ -357,10 +445,7 @@ def _checked(project: Project, table: TablePlan, rights: TableRights) -> TablePl
     findings = graded([RuleFinding(RIGHT_NOT_SHOWN.code, message)], table.table, project.config.severities)
     told = replace(table, findings=(*table.findings, *findings))
     refusals = refused_by(findings, table.changes)
-    if not refusals:
-        return told
-    before = ProtocolFact.of(table.basis.protocol.protocol())
-    return replace(told, refusals=refusals, statements=(), undo=(), features=(), protocol_after=before, loss=None)
+    return refused_plan(told, refusals) if refusals else told
 
 
 # On the executors of a cluster
@@ -389,17 +474,19 @@ def plan_on_cluster(project: Project, paths: Paths, selection: Selection) -> Pla
     engine = project.engines.start()
     if not isinstance(engine, Executors):
         raise UsageError("this engine has no executors", "leave `--on spark` out")
+    changes = changes_besides(located, specs, selection)
     if not located.tables:
-        return plan_located(project, located, selection.shard, losses=False)
+        return with_changes_besides(plan_located(project, located, selection.shard, losses=False), changes)
     parts = _parts(located)
-    common = _bundle(project, repository, losses=len(located.tables) <= MOST_WITH_LOSSES)
+    tells = _tells_upkeep(located, changes)
+    common = _bundle(project, repository, losses=len(located.tables) <= MOST_WITH_LOSSES, tells_upkeep=tells)
     texts = engine.on_executors(RemoteWork(__name__, plan_part.__name__, common), parts)
     names = [f"part {number}" for number in range(1, len(parts) + 1)]
     merged = merge_plans([(name, load_plan(text.encode(), name)) for name, text in zip(names, texts, strict=True)])
     if merged.policies != specs.digest:
         raise EngineError("the executors read other policies", "install the same version of tablectl on them")
     failures = {*merged.failures, *located.failures}
-    return replace(
+    planned = replace(
         merged,
         policies=located.policies,
         changed_since=located.changed_since,
@@ -407,6 +494,7 @@ def plan_on_cluster(project: Project, paths: Paths, selection: Selection) -> Pla
         unmatched=located.unmatched,
         shard=selection.shard.text if selection.shard else "",
     )
+    return with_changes_besides(planned, changes)
 
 
 def _parts(located: LocatedTable) -> list[str]:
@@ -418,7 +506,7 @@ def _parts(located: LocatedTable) -> list[str]:
     ]
 
 
-def _bundle(project: Project, repository: Repository, *, losses: bool) -> str:
+def _bundle(project: Project, repository: Repository, *, losses: bool, tells_upkeep: frozenset[str]) -> str:
     """What all executors need: what a plan depends on of the configuration, the policies, the variables in them."""
     texts, environ = repository.texts(), project.environ
     used = {name for text in texts.values() for name in variables_of(text)}
@@ -433,6 +521,7 @@ def _bundle(project: Project, repository: Repository, *, losses: bool) -> str:
             "variables": {name: value for name, value in project.given.items() if name in used},
             "policies": texts,
             "losses": losses,
+            "upkeep": sorted(tells_upkeep),
         }
     )
 
@@ -467,4 +556,6 @@ def plan_part(common: str, part: str) -> str:
     known = {spec.name.key: spec for spec in expand(specs, locations).tables}
     tables = tuple((known[name.key], where) for name, where in locations.items())
     located = LocatedTable(tables, (), (), policies=specs.digest)
-    return dump_plan(plan_located(project, located, Shard.parse(given["shard"]), losses=bundle["losses"])).decode()
+    told = frozenset(bundle["upkeep"])
+    plan = plan_located(project, located, Shard.parse(given["shard"]), losses=bundle["losses"], tells_upkeep=told)
+    return dump_plan(plan).decode()

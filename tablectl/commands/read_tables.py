@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import TypeVar
 
 from tablectl.commands.options import ChangedTables
@@ -30,6 +31,7 @@ from tablectl.model.table import Depth, LiveTable
 from tablectl.planning.plan_file import Shard
 from tablectl.policies.declared_tables import Specs, TableSpec, digest_of_tables, expand
 from tablectl.policies.merge_layers import Layer
+from tablectl.policies.read_config import BASE
 from tablectl.policies.repository import ASKED
 from tablectl.policies.yaml_nodes import SourceFile
 from tablectl.storage.mounts import own_place
@@ -50,17 +52,21 @@ def ignore_progress(_done: int, _all: int) -> None:
 
 
 def chosen_tables(project: Project, options: ChangedTables, shard: Shard | None = None) -> tuple[Specs, Selection]:
-    """The policies that a command reads, and the tables that it selects.
+    """The policies that a command reads, and the tables that it selects. The selection has the policies to compare
+    with: those of ``--changed-since``, or of the base branch, next to the file that ``TABLECTL_BASE_CONFIG`` names.
 
     Raises as ``Project.policies``, and ``UsageError`` if Git does not know the commit of ``--changed-since``.
     """
     selection, specs = replace(options.selection, shard=shard), project.policies(options.paths)
-    if not options.changed_since:
+    base, given = project.environ.get(BASE), (project.config, project.given, project.environ)
+    if not options.changed_since and not base:
         return specs, selection
-    from tablectl.policies.changed_policies import policies_at  # noqa: PLC0415  # Git's archives, for this option
+    from tablectl.policies.changed_policies import policies_at, policies_in  # noqa: PLC0415  # Git's archives
 
-    earlier = policies_at(options.changed_since, project.directory, project.config, project.given, project.environ)
-    return specs, replace(selection, changed=ChangedSince(earlier.commit, earlier.differ))
+    if not options.changed_since:
+        return specs, replace(selection, earlier=policies_in(Path(base or "").parent, *given))
+    earlier = policies_at(options.changed_since, project.directory, *given)
+    return specs, replace(selection, changed=ChangedSince(earlier.commit, earlier.differ), earlier=earlier)
 
 
 def locate_tables(project: Project, specs: Specs, selection: Selection) -> LocatedTable:

@@ -63,7 +63,7 @@ def plan_context(
     if not reports.names_lines:  # a digest of a large plan takes seconds
         return about
     context = context_here(reports.plan_file, about)
-    if not about.sources and (plan.tables or plan.failures):
+    if not about.sources and (plan.tables or plan.failures or plan.besides):
         context = replace(context, sources=lines_of_plan(plan, _policies_now(plan, project, paths, out)))
     return replace(context, digest=digest_of(plan))
 
@@ -71,7 +71,7 @@ def plan_context(
 def lines_of_plan(plan: Plan, specs: Specs, *, everything: bool = True) -> Sources:
     """The lines of the policies for the tables that a plan reports, or for those alone that it does not change."""
     shown = [each.name for each in plan.tables if everything or each.refusals]
-    shown += [each.name for each in plan.standing if everything]
+    shown += [*(each.name for each in plan.standing), *(each.name for each in plan.besides)] if everything else []
     return policy_lines_of(specs, [*shown, *(each.name for each in plan.failures)])
 
 

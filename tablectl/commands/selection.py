@@ -12,6 +12,7 @@ from tablectl.delta.names import TableName, matches, name_texts
 from tablectl.model.errors import UsageError
 from tablectl.model.patterns import MAGIC, CatalogPattern, TablePattern
 from tablectl.planning.plan_file import Shard
+from tablectl.policies.changed_policies import EarlierPolicies
 from tablectl.policies.declared_tables import Specs, TableSpec
 from tablectl.policies.effective_policy import is_word
 
@@ -39,6 +40,8 @@ class Selection:
     """The part of the selected tables to read; ``None`` for all of them."""
     changed: ChangedSince | None = None
     """``None`` to take tables whose policies did not change, too."""
+    earlier: EarlierPolicies | None = None
+    """The policies that a plan is compared with: of ``changed``, or of the base branch; ``None`` if unknown."""
 
     def of(self, specs: Specs, *, complete: bool = True) -> tuple[TableSpec, ...]:
         """The selected tables. Raises ``UsageError`` for a glob or tag that matches none: a typo must not look like

@@ -164,6 +164,14 @@ def columns_in(text: str) -> tuple[tuple[str, ...], ...]:
     return tuple(dict.fromkeys(each for each in named if each and all(each)))
 
 
+def condition_of(text: str) -> Any:
+    """The root of an expression, as sqlglot reads it; ``None`` for a text that it does not read."""
+    try:
+        return _parsed(text)
+    except ValueError:
+        return None
+
+
 def _parsed(text: str) -> Any:
     """The root of an expression. Raises ``ValueError`` with the reason, as a clause."""
     from sqlglot import exp  # noqa: PLC0415  # see the module docstring

@@ -374,7 +374,7 @@ _DAY = 86_400 * 1_000_000
     "table, and predictive optimization of Databricks runs them by itself.",
     fix="Declare `unmanaged: [upkeep]` for the table, or `predictive_optimization: disabled`.",
     source="docs/upkeep.md",
-    seen=("lint",),
+    seen=("plan", "lint"),
 )
 def upkeep_elsewhere(table: LintedState) -> Found:
     if table.upkeep is not None and table.live is not None:
@@ -393,7 +393,7 @@ def upkeep_elsewhere(table: LintedState) -> Found:
     why="VACUUM deletes files that are not committed once they are older than `retention.deleted_files`.",
     fix="Declare `retention.deleted_files` of a day or more.",
     source="docs/upkeep.md",
-    seen=("validate", "lint"),
+    seen=("validate", "plan", "lint"),
     harm="writers at risk",
 )
 def vacuum_waits_for_writes(table: LintedState) -> Found:

@@ -7,7 +7,7 @@ of a file lie between them all the same (``StatisticsCollection.scala``).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from itertools import islice
@@ -20,6 +20,7 @@ from tablectl.log.listing import commit_name
 from tablectl.log.open_version import with_version
 from tablectl.log.parse_action import FileAction, parse_json
 from tablectl.model.commit_contents import ColumnValues
+from tablectl.model.file_layout import ColumnRange, FileRanges, exact_value
 from tablectl.storage.log_stores import Stores
 from tablectl.storage.table_log import TableLog, VanishedError
 
@@ -41,6 +42,43 @@ class _Range:
     """The values that are not null."""
     nulls: bool
     """Whether there are nulls, or may be."""
+
+
+def file_ranges(stores: Stores, location: str, version: int, columns: Sequence[Field]) -> list[FileRanges]:
+    """The ranges of some top-level columns in each file of a version; empty for a file whose statistics are missing, or
+    may be of rows that a deletion vector has removed. Raises ``LiveError`` if the log cannot be read.
+    """
+    log = open_log(stores, location, stores.managed(location))
+    found = with_version(
+        log, version, 0, lambda segment: [*islice(live_files(log, segment, statistics=True), MOST_FILES + 1)]
+    )
+    return [_ranges_of(each, columns) for each in found] if len(found) <= MOST_FILES else []
+
+
+def _ranges_of(file: FileAction, columns: Sequence[Field]) -> FileRanges:
+    try:
+        told = parse_json(file.statistics.encode())
+        rows = _whole(told["numRecords"])
+        if file.key[1] or told.get("tightBounds") is False:  # bounds of all rows that were ever in the file
+            return FileRanges(rows=rows)
+    except (ValueError, TypeError, AttributeError, KeyError):
+        return FileRanges()
+    return FileRanges(
+        rows=rows, columns={each.name: found for each in columns if (found := _range_of(told, rows, each))}
+    )
+
+
+def _range_of(told: dict[str, object], rows: int, column: Field) -> ColumnRange | None:
+    name = column.physical or column.name
+    try:
+        nulls = min(_whole(_of(told, "nullCount")[name]), rows)
+    except (TypeError, KeyError):
+        return None
+    try:
+        least, greatest = (exact_value(column.type, _of(told, each)[name]) for each in ("minValues", "maxValues"))
+    except (TypeError, KeyError, ValueError):
+        return ColumnRange(nulls=nulls)
+    return ColumnRange(nulls=nulls, least=least, greatest=greatest) if least <= greatest else None
 
 
 def column_values(

@@ -2,8 +2,60 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import date
+from decimal import Decimal, InvalidOperation
+
+_WHOLE = frozenset({"byte", "short", "integer", "long"})
+_DIGITS = 15
+"""So many digits of a decimal survive as a binary number, as JSON is read."""
+
+
+def exact_value(kind: str, value: object) -> Decimal:
+    """A value of a column, or a literal that Spark compares with it, as a number: dates as days. Raises ``ValueError``
+    for types whose statistics are not exact: texts and times are cut, and a float is compared as a double.
+    """
+    number = isinstance(value, int | float | str) and not isinstance(value, bool)
+    if kind == "date" and isinstance(value, str) and len(value) == len("2026-01-31"):
+        return Decimal(date.fromisoformat(value).toordinal())
+    try:
+        if kind in _WHOLE and number:
+            return Decimal(str(value))
+        if kind == "double" and number:
+            return Decimal(repr(float(str(value))))
+        if kind.startswith("decimal") and number:
+            found = Decimal(str(value))
+            if len(found.as_tuple().digits) <= _DIGITS:
+                return found
+    except InvalidOperation:
+        pass
+    raise ValueError(f"no exact value of type {kind}")
+
+
+def exact_text(kind: str, value: Decimal) -> str:
+    """The value for people."""
+    return date.fromordinal(int(value)).isoformat() if kind == "date" else f"{value:f}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnRange:
+    """The values of a column in one file."""
+
+    nulls: int
+    """How many are null."""
+    least: Decimal | None = None
+    """``None`` if unknown, or if all are null."""
+    greatest: Decimal | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileRanges:
+    """The values of some columns in one file."""
+
+    rows: int = 0
+    columns: Mapping[str, ColumnRange] = field(default_factory=dict)
+    """By name; without the columns of which nothing certain is known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

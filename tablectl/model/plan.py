@@ -16,6 +16,7 @@ from tablectl.model.expected_loss import TableLoss
 from tablectl.model.file_layout import ClusteringState
 from tablectl.model.report_methods import ReportMethods
 from tablectl.model.table_options import NO_OPTIONS, TableOptions
+from tablectl.model.upkeep import UpkeepKind
 from tablectl.model.writers_in_history import NO_EVIDENCE, ClientFact, PartitionWriter, WriterEvidence
 from tablectl.support.json_text import OMITTED
 
@@ -350,6 +351,20 @@ class Basis:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BrokenWriter:
+    """A writer in the log that fails on every run after the apply."""
+
+    client: str
+    """``delta-rs 1.6.6``."""
+    who: str = ""
+    """``job nightly`` (``Commit.source``); empty if its commits do not say."""
+    last: int = 0
+    """When it wrote last, in milliseconds since the epoch; 0 if unknown."""
+    version: int
+    """The version that it wrote then."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TablePlan:
     """The plan of one table."""
 
@@ -377,6 +392,10 @@ class TablePlan:
     loss: TableLoss | None = None
     """What the statements are expected to cost writers without a guard; ``None`` if no statement fails a write, or if
     the commits of the last 30 days were not read.
+    """
+    broken: tuple[BrokenWriter, ...] = field(default=(), metadata=OMITTED)
+    """The writers in the log that fail on every run after the apply, the newest first: their clients are locked out,
+    or they name the partition columns. At most 20.
     """
 
     @property
@@ -407,6 +426,35 @@ class LintedTable:
     findings: tuple[Finding, ...]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpkeepForecast:
+    """What the first run of one kind of upkeep would do on a table, by its log."""
+
+    kind: UpkeepKind
+    declared: str
+    """When a run does it, as the policy says: ``every 7 days``."""
+    kept: str = ""
+    """For how long VACUUM keeps files that no version needs; empty for OPTIMIZE."""
+    since: int = 0
+    """From when on it is due, in milliseconds since the epoch; 0 for at once, or if unknown."""
+    files: int | None = None
+    """The files that it would delete or rewrite, at most; ``None`` if unknown."""
+    bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BesidesSettings:
+    """What the policy of a table turns on or off besides the settings that an apply changes."""
+
+    name: str
+    changes: tuple[Change, ...] = ()
+    """What differs from the policies that the plan is compared with: ``upkeep.vacuum``, ``locked``, ``tags``."""
+    upkeep: tuple[UpkeepForecast, ...] = ()
+    """The declared upkeep, if the merge turns it on or may do so."""
+    findings: tuple[Finding, ...] = ()
+    """What the lint rules find about it."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Plan(ReportMethods):
     """Everything that one apply may do. ``plan_file`` converts it to bytes and back."""
@@ -434,4 +482,10 @@ class Plan(ReportMethods):
     changed_since: str = field(default="", metadata=OMITTED)
     """The commit since which the policies of the plan's tables changed; empty for a plan of all policies. Not written
     if empty.
+    """
+    besides: tuple[BesidesSettings, ...] = field(default=(), metadata=OMITTED)
+    """By name, what the policies turn on or off besides settings. Not written if empty."""
+    compared: bool = field(default=False, metadata=OMITTED)
+    """Whether ``besides`` is the difference from the base branch, or from `changed_since`. Otherwise it is all declared
+    upkeep. Not written if false.
     """

@@ -26,7 +26,8 @@ from tablectl.delta.clients import (
 )
 from tablectl.delta.protocol import READER_FEATURES, Client, Protocol, leaves
 from tablectl.lint_rules.rule import RuleFinding
-from tablectl.model.plan import Basis, Change, FeatureFact, Refusal, Statement
+from tablectl.model.plan import Basis, BrokenWriter, Change, FeatureFact, Refusal, Statement
+from tablectl.model.table import LiveTable
 from tablectl.model.writers_in_history import PartitionWriter
 from tablectl.planning.derive_statements import DerivedTable
 
@@ -118,6 +119,19 @@ def _only_writers(before: Protocol, after: Protocol, basis: Basis) -> list[_Judg
     writers = {Client(each.engine, each.version) for each in basis.clients if each.writes}
     locked = [(each, judged) for each, judged in _judged_writers(before, after, basis) if each in writers]
     return locked if writers and len(locked) == len(writers) else []
+
+
+def broken_writers(derived: DerivedTable, live: LiveTable) -> tuple[BrokenWriter, ...]:
+    """The writers of the table's known commits that fail on every run after the statements."""
+    locked = {client for client, _ in _judged_writers(derived.before, derived.after, derived.basis)}
+    naming = {each.version for each in derived.basis.partition_writers} if _changed(derived.changes) else set()
+    found: dict[tuple[str, str], BrokenWriter] = {}
+    for commit in live.known_commits:
+        if (commit.client in locked and commit.changes_data) or commit.version in naming:
+            client = commit.client.text()
+            writer = BrokenWriter(client=client, who=commit.source, last=commit.timestamp, version=commit.version)
+            found.setdefault((client, commit.source), writer)
+    return tuple(found.values())[:_MOST_BROKEN]
 
 
 def _lockout(locked: Sequence[_Judged], derived: DerivedTable) -> Refusal:
@@ -250,6 +264,7 @@ def _cause(feature: str, derived: DerivedTable) -> str:
 
 CONSENT = "partition_writers"
 _SHOWN = 5
+_MOST_BROKEN = 20
 
 
 def partition_refusals(changes: Sequence[Change], basis: Basis) -> tuple[Refusal, ...]:

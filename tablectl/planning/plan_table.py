@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
 
 from tablectl.attributes.policy import Policy, basis_of
@@ -33,6 +34,7 @@ from tablectl.planning.diff import diff
 from tablectl.planning.lint import graded, lint, refused_by
 from tablectl.planning.locked_out_clients import (
     added_features,
+    broken_writers,
     brought_back,
     partition_findings,
     partition_refusals,
@@ -237,6 +239,15 @@ def plan_table(
         features=added_features(derived.before, derived.after),
         undo=derived.undo(live.name),
         loss=loss,
+        broken=() if refusals else broken_writers(derived, live),
+    )
+
+
+def refused_plan(table: TablePlan, refusals: tuple[Refusal, ...]) -> TablePlan:
+    """The plan of a table that is refused after all: it keeps its changes, for the reviewer."""
+    before = ProtocolFact.of(table.basis.protocol.protocol())
+    return replace(
+        table, refusals=refusals, statements=(), undo=(), features=(), protocol_after=before, loss=None, broken=()
     )
 
 

@@ -8,13 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from math import ceil
+from typing import Any
 
 from tablectl.attributes.base import PlannedOperation
 from tablectl.attributes.policy import basis_of
 from tablectl.delta import keys
 from tablectl.model.commit_contents import CommittedTransaction
 from tablectl.model.operations import OptimizeData, VacuumFiles
-from tablectl.model.plan import Basis, Phase, ProtocolFact, Rewrite, Statement, TablePlan
+from tablectl.model.plan import Basis, Phase, ProtocolFact, Rewrite, Statement, TablePlan, UpkeepForecast
 from tablectl.model.safe_text import listed, size_text, time_text
 from tablectl.model.table import LiveTable
 from tablectl.model.table_options import TableOptions
@@ -87,6 +88,24 @@ def due_tasks(policy: UpkeepPolicy, live: LiveTable, now: int) -> tuple[UpkeepTa
     """Each kind that a policy declares, due or not, at a moment in milliseconds since the epoch."""
     facts = live.upkeep or UpkeepFacts()
     return (*_optimize(policy, live, facts, now), *_vacuum(policy, live, facts, now))
+
+
+_AT_ANY_TIME = 253_402_300_799_000
+"""The last millisecond of the year 9999: by then, every file that was removed is old enough."""
+
+
+def upkeep_forecasts(policy: UpkeepPolicy, live: LiveTable, kept: str) -> tuple[UpkeepForecast, ...]:
+    """What the first run of each declared kind would do, from when on. It depends on the log alone: equal logs give
+    equal plans. The files of VACUUM are all that were removed since the last one. ``kept`` is the planned retention.
+    """
+    found = []
+    for each in due_tasks(policy, live, _AT_ANY_TIME):
+        vacuum = each.kind == "vacuum"
+        how = policy.vacuum if vacuum else policy.optimize
+        assert how is not None
+        known: dict[str, Any] = {"declared": how.text, "since": each.since, "files": each.files, "bytes": each.bytes}
+        found.append(UpkeepForecast(kind=each.kind, kept=kept if vacuum else "", **known))
+    return tuple(found)
 
 
 def _optimize(policy: UpkeepPolicy, live: LiveTable, facts: UpkeepFacts, now: int) -> Iterator[UpkeepTask]:

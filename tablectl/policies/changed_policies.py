@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 
 from tablectl.model.errors import InputError, UsageError
+from tablectl.model.plan import Change, Value
+from tablectl.model.upkeep import UpkeepPolicy
 from tablectl.policies.config import Config
 from tablectl.policies.declared_tables import Specs, TableSpec, effect_of, resolve
 from tablectl.policies.read_config import FILE, load_config
 from tablectl.policies.repository import has_policies, open_repository, variables_for
 from tablectl.support.git import GitError, find_checkout
+from tablectl.support.json_text import json_form, write_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,17 +28,27 @@ class EarlierPolicies:
     commit: str = ""
     """The whole hash of the commit."""
 
+    def before(self, spec: TableSpec) -> TableSpec | None:
+        """What the policies of that commit declare for a table; ``None`` if none did."""
+        named = self.named.get(spec.name.key)
+        if named is not None:
+            return named
+        patterns = self.specs.declarations.matching(spec.name)
+        found = resolve([(spec.name, patterns)], self.specs.declarations.profiles, []) if patterns else []
+        return found[0] if found else None
+
     def differ(self, spec: TableSpec) -> bool:
         """Whether a table's policy had another effect, or none, at that commit."""
-        before = self.named.get(spec.name.key)
-        if before is None:  # then patterns may have applied to it
-            patterns = self.specs.declarations.matching(spec.name)
-            found = resolve([(spec.name, patterns)], self.specs.declarations.profiles, []) if patterns else []
-            if not found:
-                return True
-            before = found[0]
+        before = self.before(spec)
+        if before is None:
+            return True
         located = "location" in spec.sources or "location" in before.sources
         return effect_of(spec, located=located) != effect_of(before, located=located)
+
+    def without(self, specs: Specs) -> list[TableSpec]:
+        """The tables that had an entry, and have none in ``specs``."""
+        named = {spec.name.key for spec in specs.tables}
+        return [spec for key, spec in self.named.items() if key not in named]
 
 
 def policies_at(
@@ -56,11 +69,67 @@ def policies_at(
     with TemporaryDirectory(prefix="tablectl-since-") as folder:
         try:
             checkout.save(commit, (FILE, str(PurePosixPath(config.policies))), Path(folder))
-            before = load_config(Path(folder), {}, "")
-            before = load_config(Path(folder), {}, config.environment if config.environment in before.env else "")
-            if not has_policies(before, folder):
-                return EarlierPolicies(Specs.of(()), {}, commit)
-            specs = open_repository(None, before, folder, variables_for(before, given, environ))[1]
-        except (InputError, GitError):  # such as a link out of the repository
+        except GitError:  # such as a link out of the repository
             return EarlierPolicies(Specs.of(()), {}, commit)
+        return policies_in(Path(folder), config, given, environ, commit)
+
+
+def policies_in(
+    folder: Path, config: Config, given: Mapping[str, str], environ: Mapping[str, str], commit: str = ""
+) -> EarlierPolicies:
+    """As ``policies_at``, from a folder with the files of a commit."""
+    try:
+        before = load_config(folder, {}, "")
+        before = load_config(folder, {}, config.environment if config.environment in before.env else "")
+        if not has_policies(before, folder):
+            return EarlierPolicies(Specs.of(()), {}, commit)
+        specs = open_repository(None, before, folder, variables_for(before, given, environ))[1]
+    except InputError:
+        return EarlierPolicies(Specs.of(()), {}, commit)
     return EarlierPolicies(specs, {spec.name.key: spec for spec in specs.tables}, commit)
+
+
+_NOT_BESIDES = frozenset({"locked", "engine_properties"})
+
+
+def besides_settings(before: TableSpec | None, now: TableSpec, profiles: Collection[str]) -> tuple[Change, ...]:
+    """What differs between two policies of a table besides declared settings, and which settings are declared no
+    longer. Of a table that is new in the policies, upkeep and lock alone: its group in the plan tells the rest.
+    """
+    found = [
+        Change(attribute=name, key=key, before=old, after=new) for name, key, old, new in _pairs(before, now, profiles)
+    ]
+    return tuple(each for each in found if each.before != each.after)
+
+
+_Pair = tuple[str, str, Value, Value]
+
+
+def _pairs(before: TableSpec | None, now: TableSpec, profiles: Collection[str]) -> Iterator[_Pair]:
+    upkeep = [(each and each.upkeep) or UpkeepPolicy() for each in (before, now)]
+    yield "upkeep", "optimize", *(each.optimize.text if each.optimize else None for each in upkeep)  # type: ignore[misc]
+    yield "upkeep", "vacuum", *(each.vacuum.text if each.vacuum else None for each in upkeep)  # type: ignore[misc]
+    locks = [each.options.locked.text if each and each.options.locked else None for each in (before, now)]
+    yield "locked", "", locks[0], locks[1]
+    if before is None:
+        return
+    tags = [
+        tuple(f"{tag} (its profile)" if tag in profiles else tag for tag in sorted(each.tags)) for each in (before, now)
+    ]
+    yield "tags", "", tags[0], tags[1]
+    windows = [_text(json_form(each.window)) if each.window else None for each in (before, now)]
+    yield "window", "", windows[0], windows[1]
+    options = [json_form(each.options) for each in (before, now)]
+    for name in sorted((options[0].keys() | options[1].keys()) - _NOT_BESIDES):
+        yield name, "", _text(options[0].get(name)), _text(options[1].get(name))
+    declared = {(name, key) for name, key, _ in now.policy.values()}
+    for name, key, value in before.policy.values():
+        if (name, key) not in declared:
+            yield name, key, value, None
+
+
+def _text(value: object) -> Value:
+    """A value of JSON for people."""
+    if value is None or isinstance(value, str):
+        return value
+    return tuple(map(str, value)) if isinstance(value, list | tuple) else write_json(value, spaces=True)

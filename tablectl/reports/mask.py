@@ -18,7 +18,18 @@ from tablectl.delta.names import quote_text
 from tablectl.lint_rules import RULES as CODES
 from tablectl.lint_rules.rule import LintRule
 from tablectl.model.commit import Commit
-from tablectl.model.plan import Change, CommitEffect, Finding, LintedTable, Plan, Refusal, Statement, TablePlan, Value
+from tablectl.model.plan import (
+    BesidesSettings,
+    Change,
+    CommitEffect,
+    Finding,
+    LintedTable,
+    Plan,
+    Refusal,
+    Statement,
+    TablePlan,
+    Value,
+)
 from tablectl.model.safe_text import printable
 from tablectl.model.table import CatalogDifference
 from tablectl.policies.merge_layers import Declarations
@@ -81,6 +92,7 @@ class Mask(MaskedKeys):
             tables=tuple(map(self.table_plan, plan.tables)),
             failures=self.by_value(plan.failures),
             standing=tuple(map(self.linted, plan.standing)),
+            besides=tuple(map(self._besides, plan.besides)),
         )
         found: Plan = _mapped(shown, _Secrets(self.values).hidden) if self.values else shown
         return found
@@ -130,6 +142,10 @@ class Mask(MaskedKeys):
         """The findings of a table for display."""
         none = _Secrets(())
         return self.by_value(replace(table, findings=tuple(self._finding(each, none) for each in table.findings)))
+
+    def _besides(self, table: BesidesSettings) -> BesidesSettings:
+        findings = tuple(self._finding(each, _Secrets(())) for each in table.findings)
+        return self.by_value(replace(table, changes=tuple(map(self.change, table.changes)), findings=findings))
 
     def by_value(self, record: _Record) -> _Record:
         """The record without ``values`` and without credentials in any of its texts."""

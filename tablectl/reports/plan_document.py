@@ -31,6 +31,7 @@ from tablectl.documents.document import (
 from tablectl.documents.style import plural
 from tablectl.model.plan import Phase, Plan, Statement, TablePlan
 from tablectl.model.safe_text import natural_key, read_code, value_text
+from tablectl.reports.besides_document import besides_card, besides_clauses, besides_groups
 from tablectl.reports.report_context import Context
 from tablectl.reports.table_groups import (
     Effect,
@@ -46,6 +47,7 @@ from tablectl.reports.table_groups import (
 from tablectl.reports.wording import (
     NO_QUIET_HOUR,
     PHASE_EFFECTS,
+    broken_text,
     facts_text,
     features_text,
     forecast,
@@ -88,10 +90,17 @@ def plan_document(
         shared = (*shared, Effect(NO_QUIET_HOUR, "pending"))
         context = replace(context, no_quiet_hour=True)
     unread = (failure_card(each, context, row=(failure_lines(each), (), _UNCHANGED)) for each in failures)
-    cards = (*unread, *(_card(group, context) for group in groups))
+    heavy = tuple(each for each in groups if each.weight is not Weight.SAFE)
+    aside = tuple(besides_card(each, context) for each in besides_groups(plan))
+    cards = (
+        *unread,
+        *(_card(group, context) for group in heavy),
+        *aside,
+        *(_card(group, context) for group in groups if group not in heavy),
+    )
     parts = plan_parts(plan, groups)
     besides = [each for each in shared if each.text not in PHASE_EFFECTS.values()]  # the forecast counts them
-    said = [todo_text(plan), "; ".join(forecast(plan)), _everywhere(besides), _left_out(plan)]
+    said = [todo_text(plan), "; ".join(forecast(plan)), _everywhere(besides), _left_out(plan), _merging(plan)]
     notes = [f"{text[:1].upper()}{text[1:]}." for text in said if text]
     return Document(
         subject="Plan",
@@ -106,8 +115,16 @@ def plan_document(
         head=tuple(_irreversible(groups)),
         cards=cards,
         tail=tuple(_tail(plan)),
-        summary=tuple(parts) or (Cell(all_unchanged(plan), tone="good"),),
+        summary=_summary(plan, parts),
     )
+
+
+def _summary(plan: Plan, parts: Sequence[Cell]) -> tuple[Cell, ...]:
+    """The last line of text."""
+    besides = [Cell(each, tone="pending") for each in besides_clauses(plan)]
+    if besides and not parts:
+        return (*besides, Cell(all_unchanged(plan)))
+    return (*parts, *besides) or (Cell(all_unchanged(plan), tone="good"),)
 
 
 def _left_out(plan: Plan) -> str:
@@ -122,6 +139,13 @@ def _left_out(plan: Plan) -> str:
     return f"an apply leaves out what is {left}, and {others}"
 
 
+def _merging(plan: Plan) -> str:
+    """What merging does besides settings, as far as the title does not say it."""
+    clauses = besides_clauses(plan)
+    left = clauses if any(table.refusals for table in plan.tables) or plan.failures else clauses[1:]
+    return f"a merge also {'; '.join(left)}" if left else ""
+
+
 def _without(shared: Sequence[Effect], group: Group) -> Group:
     """The group with its own effects."""
     return replace(group, effects=tuple(each for each in group.effects if each not in shared))
@@ -134,12 +158,18 @@ def _everywhere(shared: Sequence[Effect]) -> str:
 
 def _counts(plan: Plan, groups: Sequence[Group]) -> Iterator[Cell]:
     """``2 refused``, ``1 full rewrite``: the tables by their worst effect, the worst first; nothing without changes."""
-    if not groups and not plan.failures:
+    if not groups and not plan.failures and not plan.besides:
         return
     if plan.failures:
         yield Cell(f"{len(plan.failures):,} not readable", tone="bad", badge=True)
     for weight, count in weight_counts(groups):
-        yield Cell(f"{count:,} {weight.word_of(count)}", tone=weight.kind, badge=True)
+        if weight is not Weight.SAFE:
+            yield Cell(f"{count:,} {weight.word_of(count)}", tone=weight.kind, badge=True)
+    for state in dict.fromkeys(each.state for each in besides_groups(plan)):
+        count = sum(len(each.tables) for each in besides_groups(plan) if each.state == state)
+        yield Cell(f"{count:,} {state}", tone="pending", badge=True)
+    if safe := dict(weight_counts(groups)).get(Weight.SAFE):
+        yield Cell(f"{safe:,} {Weight.SAFE.word}", tone="good", badge=True)
     if plan.unchanged:
         yield Cell(f"{len(plan.unchanged):,} unchanged", tone="quiet")
 
@@ -418,8 +448,11 @@ def plan_verdict(plan: Plan, groups: Sequence[Group], refused: str = "") -> Verd
         return Verdict("bad", unread_title(plan.tables or plan.unchanged), parts)
     if any(table.refusals for table in plan.tables):
         return Verdict("bad", "Refused in part" if todo else "Refused", parts)
+    clauses = besides_clauses(plan)
     if todo:
-        return Verdict("pending", _title(groups), parts)
+        return Verdict("pending", "; ".join((_title(groups), *clauses[:1])), (*parts, *clauses[1:]))
+    if clauses:
+        return Verdict("pending", f"{clauses[0][:1].upper()}{clauses[0][1:]}", (*clauses[1:], all_unchanged(plan)))
     wrong = sum(any(each.severity == "error" for each in table.findings) for table in plan.standing)
     errors = (f"{plural(wrong, 'table')} with an error",) if wrong else ()
     return Verdict("good", "No changes", (all_unchanged(plan), *errors))
@@ -431,6 +464,7 @@ TITLES: Mapping[Weight, str] = MappingProxyType(
         Weight.IRREVERSIBLE: "Cannot be undone in full",
         Weight.BLOCKING: "Concurrent writes fail once",
         Weight.PARTIAL: "Rewrites some data",
+        Weight.WARNED: "Writers continue, and a lint rule warns",
         Weight.SAFE: "Safe to apply",
     }
 )
@@ -440,12 +474,13 @@ TITLES: Mapping[Weight, str] = MappingProxyType(
 def _title(groups: Sequence[Group]) -> str:
     """What matters most about the changes."""
     worst = min(each.weight for each in groups)
+    broken = broken_text([table for each in groups for table in each.tables if each.weight is not Weight.REFUSED])
     if worst is not Weight.REWRITE:
-        return TITLES[worst]
+        return f"{TITLES[worst]}{f': {broken}' if broken else ''}"
     count = sum(len(each.tables) for each in groups if each.weight is worst)
     lost = sum(len(each.tables) for each in groups if each.lost)  # a rewrite itself can be undone by another one
     cannot = f"; {plural(lost, 'table')} cannot be restored in full by a rollback" if lost else ""
-    return f"Rewrites all data of {plural(count, 'table')}{cannot}"
+    return f"Rewrites all data of {plural(count, 'table')}{cannot}{f'; breaks {broken}' if broken else ''}"
 
 
 def _changed(plan: Plan) -> list[TablePlan]:

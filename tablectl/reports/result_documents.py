@@ -14,12 +14,13 @@ from typing import Literal
 from tablectl.documents.document import Case, CommentEnd, Document, ForPrograms, Result
 from tablectl.lint_rules import RULES
 from tablectl.model.errors import ExitCode, Problem
-from tablectl.model.plan import Finding, Plan, TableFailure, TablePlan
+from tablectl.model.plan import Change, Finding, Plan, TableFailure, TablePlan
 from tablectl.model.run_report import RunOutcome, RunReport, TableRun
 from tablectl.model.safe_text import value_text
 from tablectl.planning.drift import Drift, TableDrift
 from tablectl.planning.lint import Linted
 from tablectl.policies.yaml_nodes import SourceFile
+from tablectl.reports.besides_document import besides_lines
 from tablectl.reports.comment_parts import end_of_drift, end_of_run
 from tablectl.reports.drift_document import catalog_text, drift_document, origin_facts, table_drift_card
 from tablectl.reports.lint_document import lint_document
@@ -126,10 +127,20 @@ def plan_results(plan: Plan, refused: str = "") -> Iterator[Result]:
     if refused:
         yield Result("refused", "", "", refused)
     yield from map(_of_failure, plan.failures)
-    for table in plan.tables:
-        yield from _of_table(table)
+    for planned in plan.tables:
+        yield from _of_table(planned)
     for unchanged in plan.standing:
         yield from (_of_finding(each, unchanged.name) for each in unchanged.findings)
+    told = {(table.name, each.code, each.about) for table in plan.tables for each in table.findings}
+    for table in plan.besides:
+        yield from (
+            _of_finding(each, table.name) for each in table.findings if (table.name, each.code, each.about) not in told
+        )
+        yield from (_turned(each, table.name) for each in table.changes)
+
+
+def _turned(change: Change, table: str) -> Result:
+    return Result("merged", table, change.id, f"{change.id}: {value_text(change.before)} → {value_text(change.after)}")
 
 
 def _of_table(table: TablePlan) -> Iterator[Result]:
@@ -192,7 +203,11 @@ def plan_cases(plan: Plan, context: Context) -> Iterator[Case]:
         yield Case("the plan as a whole", "failure", "refused", context.refused, (context.refused,))
     yield from map(_unreadable, plan.failures)
     yield from map(_unmatched, plan.unmatched)
-    yield from map(Case, plan.unchanged)
+    besides = {each.name: each for each in plan.besides}
+    planned = {each.name for each in plan.tables}
+    for name in dict.fromkeys((*plan.unchanged, *besides)):
+        if name not in planned:
+            yield Case(name, body=tuple(besides_lines(besides[name])) if name in besides else ())
 
 
 def run_cases(report: RunReport) -> Iterator[Case]:

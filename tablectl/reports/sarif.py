@@ -119,6 +119,13 @@ RULES: Mapping[str, SarifRule] = {
             "The change was applied and verified, then others changed it. `tablectl plan` shows the current value.",
         ),
         SarifRule(
+            "merged",
+            "MergedBesides",
+            "note",
+            "A merge changes more than settings",
+            "Upkeep, locks, tags, windows and consents hold as soon as the policies are merged; no apply makes them.",
+        ),
+        SarifRule(
             "possible-failure",
             "PossibleFailure",
             "warning",

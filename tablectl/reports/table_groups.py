@@ -33,6 +33,7 @@ from tablectl.model.table_options import Consent
 from tablectl.reports.wording import (
     LOCKOUT,
     PHASE_EFFECTS,
+    broken_text,
     everything_text,
     features_text,
     first_rewrites,
@@ -76,7 +77,9 @@ class Weight(IntEnum):
     BLOCKING = 4
     PARTIAL = 5
     """Some data is rewritten; appends continue."""
-    SAFE = 6
+    WARNED = 6
+    """Writers continue, and a lint rule warns of the values."""
+    SAFE = 7
 
     @property
     def word(self) -> str:
@@ -85,16 +88,16 @@ class Weight(IntEnum):
 
     def word_of(self, count: int) -> str:
         """The word after a number of tables: 2 ``refused``, 2 ``full rewrites``."""
-        noun = self in {Weight.REWRITE, Weight.LOCKOUT, Weight.PARTIAL}
+        noun = self in {Weight.REWRITE, Weight.LOCKOUT, Weight.PARTIAL, Weight.WARNED}
         return f"{self.word}s" if noun and count != 1 else self.word
 
     @property
     def kind(self) -> Kind:
         """The colour."""
-        return "bad" if self <= Weight.LOCKOUT else "pending" if self <= Weight.PARTIAL else "good"
+        return "bad" if self <= Weight.LOCKOUT else "pending" if self <= Weight.WARNED else "good"
 
 
-_WORDS = ("refused", "full rewrite", "lockout", "irreversible", "blocking", "rewrite", "safe")
+_WORDS = ("refused", "full rewrite", "lockout", "irreversible", "blocking", "rewrite", "warning", "safe")
 
 
 @dataclass(frozen=True, slots=True)
@@ -311,7 +314,9 @@ def _weight(table: TablePlan) -> Weight:
     phase = _phase(statements)
     if phase is Phase.CLOSED:
         return Weight.BLOCKING
-    return Weight.PARTIAL if phase is Phase.REWRITE or first_rewrites(statements) else Weight.SAFE
+    if phase is Phase.REWRITE or first_rewrites(statements):
+        return Weight.PARTIAL
+    return Weight.WARNED if any(each.severity == "warning" for each in shown_findings(table)) else Weight.SAFE
 
 
 def _truncates(statements: Iterable[Statement]) -> bool:
@@ -340,6 +345,8 @@ def _effects(tables: Sequence[TablePlan]) -> list[Effect]:
     findings = shown_findings(first)
     found = _rewrite_effects(tables)
     found += [_lasting(f"locks out a writer: {each.message}", "bad") for each in findings if each.code == LOCKOUT]
+    if first.broken:
+        found += [_lasting(f"stops working: {broken_text(tables)}", "bad")]
     broken = [each.message for each in findings if each.code == _BREAKS]
     found += [_lasting(f"breaks a writer: {message} ({_BREAKS})", "bad") for message in broken]
     if any("every" in each.readers for each in first.statements):

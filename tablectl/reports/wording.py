@@ -17,6 +17,7 @@ from tablectl.model.expected_loss import DAYS, WeekOfLoss, hour_of_week, hour_te
 from tablectl.model.file_layout import ClusteringState
 from tablectl.model.plan import (
     Backfill,
+    BrokenWriter,
     Change,
     Finding,
     Phase,
@@ -300,6 +301,25 @@ def late_text(commit: CommitRun) -> str:
     if not commit.run:
         return ""
     return f", of the apply {commit.run}{', which had lost its lease' if commit.late else ''}"
+
+
+_MOST_BROKEN = 2
+
+
+def broken_text(tables: Iterable[TablePlan]) -> str:
+    """``job nightly (delta-rs 1.6.6, last wrote 2026-11-20 11:00:00 UTC)``: the writers that fail on every run after
+    the apply, the newest first; empty if none is known.
+    """
+    found = sorted({each for table in tables for each in table.broken}, key=lambda each: (-each.last, each.client))
+    said = [f"{each.who or each.client} ({', '.join(_about(each))})" for each in found[:_MOST_BROKEN]]
+    more = f" and {len(found) - _MOST_BROKEN:,} more" if len(found) > _MOST_BROKEN else ""
+    return f"{', '.join(said)}{more}"
+
+
+def _about(writer: BrokenWriter) -> Iterator[str]:
+    if writer.who:
+        yield writer.client
+    yield f"last wrote {time_text(writer.last)}" if writer.last else f"last wrote version {writer.version}"
 
 
 def risk_text(who: str, reason: str, fails: str) -> str:
