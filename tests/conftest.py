@@ -29,6 +29,8 @@ settings.register_profile("random", _PATIENT)
 settings.register_profile("tablectl", _PATIENT, derandomize=True)
 settings.load_profile("tablectl")
 
+os.environ["_TYPER_FORCE_DISABLE_TERMINAL"] = "1"  # in a job on GitHub, typer's help would be in colour
+
 CONNECT_PACKAGE = "org.apache.spark:spark-connect_2.13"
 # The optimizing compiler would take a quarter of the JVM's time and cost more than it gains. Without it, code has 48 MB
 # by default, which a whole run may fill.

@@ -33,6 +33,7 @@ EXEMPT = {
     "commands/command_line.py": "the entry, which catches everything",
     "policies/declare_setting.py": "reads options",
     "commands/click_options.py": "reads options",
+    "commands/parameters.py": "reads options",
     "commands/output.py": "prints",
     "documents/style.py": "prints",
     "delta/credentials.py": "scrubs the message of the error",

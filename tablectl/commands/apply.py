@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tablectl.commands.command import command, function
 from tablectl.commands.notify import send_notification
-from tablectl.commands.options import PlanSize, Shown, Tables, path_list
+from tablectl.commands.options import Shown, SizeOptions, Tables, path_list
 from tablectl.commands.output import Output
 from tablectl.commands.plan import make_plan
 from tablectl.commands.project import SHARED, Project
@@ -39,7 +39,7 @@ from tablectl.reports.wording import outcome_text
 
 
 @dataclass(frozen=True)
-class ApplyOptions(RunOptions, PlanSize, Tables):
+class ApplyOptions(RunOptions, SizeOptions, Tables):
     """What to apply, and how."""
 
     plan_or_paths: Plan | Paths = setting(
@@ -204,7 +204,7 @@ def watched(out: Output, work: Callable[[Control], RunReport]) -> RunReport:
             return work(replace(control, on_engine=install_handlers))
 
 
-def report_run(  # noqa: PLR0913  # what a report is made of
+def report_run(  # what a report is made of
     project: Project,
     plan: Plan,
     report: RunReport,

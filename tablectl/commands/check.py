@@ -10,7 +10,7 @@ from pathlib import Path
 from tablectl.commands.advise import PastOptions, check_new, each_table, entry_of, write_declared
 from tablectl.commands.command import command, function
 from tablectl.commands.lint import findings_on, state_of
-from tablectl.commands.options import Place, Reported
+from tablectl.commands.options import PlaceOptions, Reported
 from tablectl.commands.output import Output
 from tablectl.commands.project import Project
 from tablectl.commands.read_tables import OnRead, ignore_progress, locate
@@ -31,7 +31,7 @@ _WRITTEN = "Written by `tablectl check`: what mends the risks that it found. Wha
 
 
 @dataclass(frozen=True)
-class CheckOptions(PastOptions, Place):
+class CheckOptions(PastOptions, PlaceOptions):
     """The places to check, and how much of their logs to read."""
 
     places: Sequence[str] = setting(

@@ -1,22 +1,26 @@
 """The command line: every command and its module. A module is loaded when its command is called.
 
-A new command is a line of ``COMMANDS`` and its file.
+A new command is a line of ``COMMANDS`` and its file, with a function whose signature is its options.
 """
 
 from __future__ import annotations
 
+import inspect
 import sys
 from collections.abc import Mapping, Sequence
-from functools import cached_property
+from contextlib import redirect_stdout
+from importlib import import_module
 from io import StringIO
 from types import MappingProxyType
-from typing import Any
+from typing import Annotated, Any
 
-import click
-from click.shell_completion import shell_complete
+from typer import Abort, Exit, Option, Typer, TyperException
+from typer.completion import shell_complete
+from typer.core import TyperCommand, TyperGroup
+from typer.main import get_command
 
 from tablectl.commands.output import Output, flush_streams
-from tablectl.model.errors import ExitCode, TablectlError, error_of
+from tablectl.model.errors import ExitCode, TablectlError, UsageError, error_of
 from tablectl.version import __version__
 
 FIRST = ("check", "init", "import", "plan", "apply", "drift", "status", "conflicts", "doctor")
@@ -54,29 +58,53 @@ COMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(
 )
 """Every command: its module, and the first sentence of its help."""
 
+OLD = frozenset(COMMANDS) - {"schema", "show", "validate"} | {"window"}
+_GROUPS: Mapping[str, str] = MappingProxyType(
+    {
+        "window": "Show or release the lease on a table, or give up a copy beside it.\n\n"
+        "Example: tablectl window show lake.sales.orders"
+    }
+)
+_RENAMED: Mapping[tuple[str, str], str] = MappingProxyType(
+    {
+        ("import", "--output"): "--out",
+        ("import", "-o"): "--out",
+        ("import", "--from-dbt"): "--dbt",
+        ("advise", "--write"): "--out",
+        ("status", "--html"): "--report",
+        ("undo", "--table"): "--select",
+    }
+)
+"""Earlier spellings of options: they are refused with the present one."""
 _COMPLETE = "_TABLECTL_COMPLETE"
 """Set by the script that the shell runs for a completion."""
+_MORE = "More commands"
 _HELP = {"help_option_names": ["-h", "--help"]}
 
 
 def run_cli(args: Sequence[str], environ: Mapping[str, str]) -> int:
     """Run a command line; the exit code is the command's (docs/exit-codes.md), 64 for wrong usage."""
     if _COMPLETE in environ:
-        return shell_complete(program(), {}, "tablectl", _COMPLETE, environ[_COMPLETE])
+        shell, _, asked = environ[_COMPLETE].partition("_")
+        # `bash_source` is the spelling in the shell profiles of users of earlier versions.
+        instruction = f"source_{shell}" if asked == "source" else environ[_COMPLETE]
+        return shell_complete(program(), {}, "tablectl", _COMPLETE, instruction)
+    if args and args[0] in OLD:
+        from tablectl.commands.old_command_line import run_old_cli  # noqa: PLC0415
+
+        return run_old_cli(args, environ)
     out = Output(environ)
     try:
         # Not the library's ``main``, which turns Ctrl-C into 130 and a closed pipe into an exit.
         with program().make_context("tablectl", list(args), obj=out) as context:
             return int(context.command.invoke(context) or 0)
-    except click.ClickException as error:
-        # The library would exit 2, which means "changes are pending" here.
-        said = StringIO()
-        error.show(said)
-        out.usage(said.getvalue(), error.format_message())
-        return ExitCode.USAGE
-    except click.exceptions.Exit as error:
+    except TyperException as error:
+        return _wrong_usage(error, out)
+    except Exit as error:
         return error.exit_code
-    except (click.Abort, KeyboardInterrupt, EOFError):
+    except SystemExit as error:  # after --install-completion
+        return int(error.code or 0)
+    except (Abort, KeyboardInterrupt, EOFError):
         out.fail(TablectlError("interrupted"))
         return ExitCode.ERROR
     except BrokenPipeError:
@@ -90,82 +118,92 @@ def run_cli(args: Sequence[str], environ: Mapping[str, str]) -> int:
         flush_streams()
 
 
-def program() -> click.Group:
+def _wrong_usage(error: Any, out: Output) -> ExitCode:
+    """Reports an error of the library, which would exit 2: that means "changes are pending" here."""
+    option, context = getattr(error, "option_name", ""), getattr(error, "ctx", None)
+    now = _RENAMED.get((context.info_name or "", option)) if context else None
+    if now:
+        out.fail(UsageError(f"{option} is now {now}"))
+    else:
+        said = StringIO()
+        error.show(said)
+        # "Value error, " is how pydantic, which reads the values, says that a parser refused one.
+        whole, message = (each.replace(": Value error, ", ": ") for each in (said.getvalue(), error.format_message()))
+        out.usage(whole, message)
+    return ExitCode.USAGE
+
+
+def _version(value: bool) -> None:  # noqa: FBT001  # the library calls it so
+    if value:
+        sys.stdout.write(f"tablectl {__version__}\n")
+        raise Exit
+
+
+def tablectl(
+    *,
+    version: Annotated[  # its callback prints it
+        bool, Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Manage table policies for Delta Lake: plan the difference from the live tables and apply it in one protected
+    window.
+
+    Example: tablectl plan --out plans/today.json
+    """
+
+
+def program() -> TyperGroup:
     """The program with all commands, of which none is loaded."""
-    whole = _Group(
-        "tablectl",
-        help="Manage table policies for Delta Lake: plan the difference from the live tables and apply it in one "
-        "protected window.\n\nExample: tablectl plan --out plans/today.json",
-        params=[
-            click.Option(
-                ["--version"],
-                is_flag=True,
-                expose_value=False,
-                is_eager=True,
-                callback=_version,
-                help="Print the version.",
-            )
-        ],
-        no_args_is_help=True,
-        context_settings=_HELP,
-    )
-    window = _Group(
-        "window",
-        help="Show or release the lease on a table, or give up a copy beside it.\n\n"
-        "Example: tablectl window show lake.sales.orders",
-        no_args_is_help=True,
-    )
+    whole = _group("tablectl", tablectl, _help_of(tablectl))
+    groups = {name: _group(name, lambda: None, about) for name, about in _GROUPS.items()}
     for path in COMMANDS:
         group, _, name = path.rpartition(" ")
-        (window if group else whole).add_command(_Listed(path), name)
-    whole.add_command(window)
+        groups.get(group, whole).add_command(_Lazy(path), name)
+    for name, each in groups.items():
+        each.rich_help_panel = _MORE
+        whole.add_command(each, name)
     return whole
 
 
-class _Group(click.Group):
-    """Commands in the order of the list."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """Their names."""
-        del ctx
-        return list(self.commands)
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Writes the commands that most people need, then the others."""
-        del ctx
-        width = max(map(len, self.commands))
-        rows = [
-            (name.ljust(width), each.get_short_help_str(formatter.width).removesuffix("."))
-            for name, each in self.commands.items()
-        ]
-        first = [row for row in rows if row[0].strip() in FIRST]
-        for title, shown in (("Commands", first or rows), ("More commands", [row for row in rows if row not in first])):
-            if shown and (first or title == "Commands"):
-                with formatter.section(title):
-                    formatter.write_dl(shown)
+def load_command(path: str) -> TyperCommand:
+    """A command: the function ``NAME_command`` of its module, with the options of its signature."""
+    made = getattr(import_module(f"tablectl.commands.{COMMANDS[path][0]}"), f"{path.replace(' ', '_')}_command")
+    app = Typer(add_completion=False)
+    app.command(path.rpartition(" ")[2], help=_help_of(made))(made)
+    return get_command(app)  # type: ignore[return-value]  # with one command, it is no group
 
 
-def _version(context: click.Context, _parameter: click.Parameter, value: bool) -> None:  # noqa: FBT001  # of click
-    if value and not context.resilient_parsing:
-        sys.stdout.write(f"tablectl {__version__}\n")
-        context.exit()
+def _help_of(made: Any) -> str:
+    """The documentation of a function, each paragraph on a line, which is wrapped where it is printed."""
+    return "\n\n".join(" ".join(each.split()) for each in inspect.getdoc(made).split("\n\n"))  # type: ignore[union-attr]
 
 
-class _Listed(click.Command):
+def _group(name: str, made: Any, about: str) -> TyperGroup:
+    app = Typer(name=name, cls=_Group, add_completion=made is tablectl, context_settings=_HELP)
+    app.callback(help=about)(made)
+    return get_command(app)  # type: ignore[return-value]  # with a callback, it is a group
+
+
+class _Group(TyperGroup):
+    """Commands. Without one, the help is an error."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """The arguments of the command."""
+        if not args and not ctx.resilient_parsing:
+            with redirect_stdout(sys.stderr):
+                ctx.get_help()
+            raise Exit(ExitCode.USAGE)
+        return super().parse_args(ctx, args)
+
+
+class _Lazy(TyperCommand):
     """A command of the list, whose module is loaded when the command is called."""
 
     def __init__(self, path: str) -> None:
-        self._path = path
-        self._module, summary = COMMANDS[path]
-        super().__init__(path.rpartition(" ")[2], help=summary)
+        self._path, name = path, path.rpartition(" ")[2]
+        panel = None if path in FIRST or " " in path else _MORE
+        super().__init__(name, help=COMMANDS[path][1], rich_help_panel=panel)
 
-    @cached_property
-    def loaded(self) -> Any:
-        """The command itself."""
-        from tablectl.commands.click_options import loaded_command  # noqa: PLC0415  # `--help` needs no options, 0.1 s
-
-        return loaded_command(self._path, f"tablectl.commands.{self._module}")
-
-    def make_context(self, *args: Any, **more: Any) -> click.Context:
+    def make_context(self, *args: Any, **more: Any) -> Any:
         """The context of the command itself."""
-        return self.loaded.make_context(*args, **more)  # type: ignore[no-any-return]
+        return load_command(self._path).make_context(*args, **more)

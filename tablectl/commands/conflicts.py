@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 
 from tablectl.commands.command import command, function
-from tablectl.commands.options import Place, Reported, policy_paths
+from tablectl.commands.options import PlaceOptions, Reported, policy_paths
 from tablectl.commands.output import Output
 from tablectl.commands.project import Project
 from tablectl.delta.client_families import find_family
@@ -67,7 +67,7 @@ def _operation(text: str) -> str:
 
 
 @dataclass(frozen=True)
-class ConflictOptions(Place):
+class ConflictOptions(PlaceOptions):
     """The table, and what to assume about its writers."""
 
     table: str = setting(REQUIRED, Text(description="Table identifier, as in policies."), metavar="TABLE")

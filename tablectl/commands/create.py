@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from tablectl.attributes.predictive_optimization import PredictiveOptimization
 from tablectl.commands.command import command, function
-from tablectl.commands.options import TEXT_AND_JSON, Place, output_format, policy_paths
+from tablectl.commands.options import TEXT_AND_JSON, PlaceOptions, output_format, policy_paths
 from tablectl.commands.output import Output
 from tablectl.commands.project import Project
 from tablectl.delta.names import TableName
@@ -58,7 +58,7 @@ class RefusedError(TablectlError):
 
 
 @dataclass(frozen=True)
-class CreateOptions(Place):
+class CreateOptions(PlaceOptions):
     """The table, and its columns."""
 
     spark: Any = field()

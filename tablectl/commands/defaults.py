@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tablectl.commands.command import command, function
-from tablectl.commands.options import TEXT_AND_JSON, Place, output_format, policy_paths
+from tablectl.commands.options import TEXT_AND_JSON, PlaceOptions, output_format, policy_paths
 from tablectl.commands.output import Output
 from tablectl.commands.project import Project
 from tablectl.commands.selection import selects
@@ -35,7 +35,7 @@ _CREDENTIAL = "its value holds a credential"
 
 
 @dataclass(frozen=True, kw_only=True)
-class DefaultsOptions(Place):
+class DefaultsOptions(PlaceOptions):
     """The options of ``defaults``."""
 
     maker: str = setting(
@@ -56,7 +56,7 @@ class DefaultsOptions(Place):
 
 
 @dataclass(frozen=True)
-class SessionDefaultsOptions(Place):
+class SessionDefaultsOptions(PlaceOptions):
     """The session, and the tables that it creates."""
 
     spark: Any = field()

@@ -18,7 +18,7 @@ from tablectl.applying.first_checks import check_commits
 from tablectl.applying.run_context import StopTableError
 from tablectl.catalogs.open_catalogs import WITHOUT_SPARK
 from tablectl.commands.command import command
-from tablectl.commands.options import TEXT_AND_JSON, Place, output_format, policy_paths
+from tablectl.commands.options import TEXT_AND_JSON, PlaceOptions, output_format, policy_paths
 from tablectl.commands.output import Output
 from tablectl.commands.project import Project
 from tablectl.delta.credentials import server_text
@@ -91,7 +91,7 @@ class _ConfiguredDriver:
 
 
 @dataclass(frozen=True, kw_only=True)
-class DoctorOptions(Place):
+class DoctorOptions(PlaceOptions):
     """The options of ``doctor``."""
 
     paths: Paths = policy_paths()

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tablectl.attributes.policy import OWNED_KEYS, VALUE_TYPES, declarable_keys
 from tablectl.commands.command import command, function
-from tablectl.commands.options import Place, Reported, policy_paths
+from tablectl.commands.options import PlaceOptions, Reported, policy_paths
 from tablectl.commands.output import Output
 from tablectl.commands.project import Project
 from tablectl.delta.dialects import dialect_of
@@ -60,7 +60,7 @@ _PROPERTY = re.compile(r"delta\.[^`]", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
-class ExplainOptions(Place):
+class ExplainOptions(PlaceOptions):
     """The table, and the policies."""
 
     table: str = setting(

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tablectl.commands.command import command, function
 from tablectl.commands.lock import template
-from tablectl.commands.options import TEXT_AND_JSON, Place, output_format
+from tablectl.commands.options import TEXT_AND_JSON, PlaceOptions, output_format
 from tablectl.commands.output import Output
 from tablectl.commands.project import Project
 from tablectl.commands.read_tables import OnRead, ignore_progress, locate_tables, read_tables, sorted_failures
@@ -45,7 +45,7 @@ from tablectl.reports.render import ReportFormat
 
 
 @dataclass(frozen=True)
-class ImportOptions(Place):
+class ImportOptions(PlaceOptions):
     """The tables to import."""
 
     tables: Sequence[str] = setting(

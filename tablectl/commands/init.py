@@ -16,7 +16,7 @@ from types import MappingProxyType
 from tablectl.commands.command import command, options_of
 from tablectl.commands.import_tables import Imported, import_policies, tell
 from tablectl.commands.lock import CI, ci_files, lock_files, recorded_source, template, wheel_hashes
-from tablectl.commands.options import TEXT_AND_JSON, Place, output_format
+from tablectl.commands.options import TEXT_AND_JSON, PlaceOptions, output_format
 from tablectl.commands.output import Output
 from tablectl.commands.read_tables import NO_TABLE
 from tablectl.commands.user_files import write_file
@@ -90,7 +90,7 @@ class CatalogOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class InitOptions(CatalogOptions, Place):
+class InitOptions(CatalogOptions, PlaceOptions):
     """The options of ``init``."""
 
     target: str = setting(

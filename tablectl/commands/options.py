@@ -52,7 +52,7 @@ def report_files(known: Sequence[ReportFormat]) -> Any:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Place(ServerSettings):
+class PlaceOptions(ServerSettings):
     """Where the policies and the tables are."""
 
     variables: Mapping[str, str] = setting(
@@ -105,7 +105,7 @@ class Place(ServerSettings):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Tables(Place):
+class Tables(PlaceOptions):
     """Which tables a command selects: those that match any glob and any tag; all if there are none."""
 
     select: Sequence[str] = setting(
@@ -169,7 +169,7 @@ class ChangedTables(PolicyTables):
 
 
 @dataclass(frozen=True, kw_only=True)
-class PlanSize:
+class SizeOptions:
     """The maximum size of a plan."""
 
     max_tables: int | None = setting(

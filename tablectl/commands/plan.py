@@ -15,7 +15,7 @@ from typing import Any
 
 from tablectl.attributes.constraints import NONE, Constraints
 from tablectl.commands.command import command, function
-from tablectl.commands.options import ChangedTables, PlanSize, Shown, path_list
+from tablectl.commands.options import ChangedTables, Shown, SizeOptions, path_list
 from tablectl.commands.output import Output
 from tablectl.commands.project import Project
 from tablectl.commands.read_tables import (
@@ -81,7 +81,7 @@ def _json_file(name: str) -> Path:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PlanCommandOptions(ChangedTables, PlanSize, Shown):
+class PlanCommandOptions(ChangedTables, SizeOptions, Shown):
     """The options of ``plan``."""
 
     out: Path | None = setting(
@@ -221,7 +221,7 @@ def _shown(
     return plan_exit_code(plan, detailed=options.detailed_exitcode)
 
 
-def _limit_exceeded(options: PlanSize, plan: Plan, config: Config) -> LimitError | None:
+def _limit_exceeded(options: SizeOptions, plan: Plan, config: Config) -> LimitError | None:
     """The limit that a plan exceeds. The plan is shown anyway, so that its reader sees what made it large."""
     try:
         options.check(plan, config)

@@ -154,7 +154,7 @@ class Project:
     """Whether what is read of tables is kept for the next command."""
 
     @classmethod
-    def open(  # noqa: PLR0913  # what a caller may say about a repository
+    def open(  # what a caller may say about a repository
         cls,
         directory: str | Path = ".",
         *,

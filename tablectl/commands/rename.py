@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tablectl.commands.command import command
-from tablectl.commands.options import Place, policy_paths
+from tablectl.commands.options import PlaceOptions, policy_paths
 from tablectl.commands.output import Output
 from tablectl.commands.policy_changes import hidden_in, write_adoption
 from tablectl.delta.names import NameSyntaxError, TableName
@@ -139,7 +139,7 @@ def _mentions(texts: Mapping[str, str], names: set[str]) -> Iterator[str]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class RenameOptions(Place):
+class RenameOptions(PlaceOptions):
     """The options of ``rename``."""
 
     old: str = setting(REQUIRED, Text(description="The table's old name."), metavar="OLD")

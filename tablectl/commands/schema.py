@@ -2,42 +2,37 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
 
-from tablectl.commands.command import command
-from tablectl.commands.output import Output
+import typer
+
 from tablectl.model.errors import ExitCode
-from tablectl.policies.declare_setting import setting
-from tablectl.policies.field_types import Schema, Word
 from tablectl.policies.schemas import config_schema, policy_schema
 
+_Document = Literal["policies", "config", "plan", "run", "drift", "status"]
 
-@dataclass(frozen=True, kw_only=True)
-class SchemaOptions:
-    """The options of ``schema``."""
 
-    of: str = setting(
-        "policies",
-        Word(
-            words=("policies", "config", "plan", "run", "drift", "status"),
-            description="Policies, `tablectl.yaml` (config), or the JSON of `plan`, `apply` (run), `drift` or "
-            "`status`.",
+def schema_command(
+    ctx: typer.Context,
+    *,
+    of: Annotated[
+        _Document,
+        typer.Option(
+            metavar="DOCUMENT",
+            help="policies, config (`tablectl.yaml`), or the JSON of plan, run (`apply`), drift or status.",
         ),
-        "--of",
-    )
-
-
-@command(SchemaOptions)
-def schema_command(options: SchemaOptions, out: Output) -> ExitCode:
+    ] = "policies",
+) -> ExitCode:
     """Print the JSON Schema of policies or tablectl.yaml, for editors; or of plans, runs and drift, for programs.
 
     Example: tablectl schema > policies.schema.json
     """
-    out.json_result(_schema(options.of))
+    ctx.obj.json_result(_schema(of))
     return ExitCode.DONE
 
 
-def _schema(of: str) -> Schema:
+def _schema(of: _Document) -> Mapping[str, Any]:
     if of == "policies":
         return policy_schema()
     if of == "config":

@@ -6,10 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
+from typing import Annotated
 
-from tablectl.commands.command import command
-from tablectl.commands.options import TEXT_AND_JSON, Place, output_format, policy_paths
+import typer
+
 from tablectl.commands.output import Output
+from tablectl.commands.parameters import TEXT_AND_JSON, Env, Place, PolicyPaths, Variables, output_format
 from tablectl.commands.project import Project
 from tablectl.commands.report_files import below_root
 from tablectl.documents.style import plural
@@ -26,13 +28,7 @@ from tablectl.reports.render import ReportFormat
 from tablectl.reports.report_context import Context
 from tablectl.support.json_text import json_form
 
-
-@dataclass(frozen=True, kw_only=True)
-class ValidateOptions(Place):
-    """The options of ``validate``."""
-
-    paths: Paths = policy_paths()
-    format: ReportFormat = output_format((*TEXT_AND_JSON, ReportFormat.SARIF))
+_Format = Annotated[ReportFormat, output_format((*TEXT_AND_JSON, ReportFormat.SARIF))]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,15 +39,21 @@ class _Checked:
     linted: tuple[LintedTable, ...]
 
 
-@command(ValidateOptions, without=("cache", "remote"))
-def validate(options: ValidateOptions, out: Output) -> ExitCode:
+def validate_command(
+    ctx: typer.Context,
+    paths: PolicyPaths = None,
+    *,
+    variables: Variables = None,
+    env: Env = None,
+    form: _Format = ReportFormat.TEXT,
+) -> ExitCode:
     """Check policies without reading any table.
 
     Example: tablectl validate policies/
     """
-    form = options.format
+    out: Output = ctx.obj
     try:
-        checked = _check(options, out)
+        checked = _check(Place(variables=variables, env=env), paths, out)
     except InputError as error:
         if form is ReportFormat.SARIF:
             out.result(_sarif(error.problems))
@@ -84,17 +86,17 @@ def _all_findings(checked: Mapping[str, _Checked]) -> Linted:
     return Linted(tuple(dict.fromkeys(table for each in checked.values() for table in each.linted)))
 
 
-def _check(options: ValidateOptions, out: Output) -> Mapping[str, _Checked]:
+def _check(place: Place, paths: Paths, out: Output) -> Mapping[str, _Checked]:
     """The policies of each environment; without environments, a single entry with an empty name. Raises
     ``InputError``.
     """
-    top = options.open(out.note).config
+    top = place.open(out.note).config
     named = [top.environment] if top.environment or not top.env else list(top.env)
     found, wrong = dict[str, _Checked](), dict[str, tuple[Problem, ...]]()
     for env in named:
-        project = options.open(out.note, env=env)
+        project = place.open(out.note, env=env)
         try:
-            specs = project.policies(options.paths)
+            specs = project.policies(paths)
         except InputError as error:
             wrong[env] = error.problems
         else:

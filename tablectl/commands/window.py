@@ -10,7 +10,7 @@ from datetime import timedelta
 
 from tablectl.applying.copy_records import copy_text, delete_parts
 from tablectl.commands.command import command
-from tablectl.commands.options import TEXT_AND_JSON, Place, output_format
+from tablectl.commands.options import TEXT_AND_JSON, PlaceOptions, output_format
 from tablectl.commands.output import Output
 from tablectl.leases.acquire import break_lease
 from tablectl.leases.clock import SystemClock, today
@@ -29,7 +29,7 @@ _DAYS = 7
 
 
 @dataclass(frozen=True, kw_only=True)
-class WindowOptions(Place):
+class WindowOptions(PlaceOptions):
     """The table whose lease is meant."""
 
     table: str = setting(REQUIRED, Text(description="Table identifier, as in policies."), metavar="TABLE")

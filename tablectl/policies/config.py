@@ -57,7 +57,8 @@ def _clean(given: str) -> str:
     return given
 
 
-def _remote(given: str) -> str:
+def parse_remote(given: str) -> str:
+    """The address of a Spark Connect server. Raises ``ValueError`` for another text."""
     if not re.fullmatch(r"sc://.+|databricks(://[A-Za-z0-9_. -]+)?", _clean(given), re.DOTALL):
         raise ValueError("needs the address of a Spark Connect server, such as sc://host:15002, or databricks")
     return given
@@ -101,7 +102,7 @@ class ServerSettings:
     remote: str | None = setting(
         None,
         Text(
-            parse=_remote,
+            parse=parse_remote,
             description="A Spark Connect server to use instead of a Spark session in this process; `databricks` or "
             "`databricks://PROFILE` for Databricks Connect.",
         ),

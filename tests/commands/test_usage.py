@@ -57,7 +57,7 @@ def test_wrong_usage_is_64(cli: Cli, args: list[str], says: str) -> None:
 def test_help_is_a_result(cli: Cli, args: list[str]) -> None:
     result = cli(*args)
     assert (result.code, result.err) == (0, "")
-    assert result.out.startswith("Usage: tablectl")
+    assert result.out.strip().startswith("Usage: tablectl")
 
 
 def test_the_version(cli: Cli) -> None:

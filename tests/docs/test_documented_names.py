@@ -8,16 +8,15 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import click
 import pytest
 
-from tablectl.commands.click_options import loaded_command
 from tablectl.commands.command_line import COMMANDS
 from tablectl.model.errors import InputError, UsageError
 from tablectl.policies.config import CONFIG
 from tablectl.policies.field_types import environment_variables
 from tablectl.policies.read_config import FILE, load_config
 from tablectl.policies.schemas import config_schema
+from tests.program import commands as program_commands
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([ROOT / "README.md", *ROOT.glob("docs/*.md"), *ROOT.glob("docs/generated/*.md")])
@@ -83,8 +82,6 @@ def commands() -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize(("path", "flag"), commands())
 def test_a_flag_of_a_page_is_an_option_of_its_command(path: str, flag: str) -> None:
-    command = loaded_command(path, f"tablectl.commands.{COMMANDS[path][0]}")
-    known = {
-        opt for each in command.params if isinstance(each, click.Option) for opt in (*each.opts, *each.secondary_opts)
-    }
+    command = dict(program_commands())[tuple(path.split())]
+    known = {opt for each in command.params for opt in (*each.opts, *each.secondary_opts)}
     assert flag in known | {"--help", "--verbose", "--version"}
