@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import re
 import tempfile
 from collections import Counter
@@ -25,7 +26,8 @@ def main() -> None:
     parser.add_argument("--repeat", type=int, default=2, help="runs of each, of which the least counts")
     options = parser.parse_args()
     say(machine())
-    with tempfile.TemporaryDirectory(prefix="tablectl-benchmark-") as folder:
+    # Elsewhere than in the repository: upkeep looks for shallow clones in the policies of the working directory.
+    with tempfile.TemporaryDirectory(prefix="tablectl-benchmark-") as folder, contextlib.chdir(folder):
         lake = build_lake(Path(folder), min(options.tables, _DISTINCT))
         lake = multiply(lake, options.tables)
         say(lake.text() + "\n")
