@@ -52,11 +52,12 @@ def test_no_other_module_imports_by_name() -> None:
 
 
 def test_no_function_is_longer_than_a_reader_holds_at_once() -> None:
+    """Below its signature: that of a command is a list of its options."""
     long = {
         f"{file.relative_to(_PACKAGE)}:{node.name}"
         for file in _FILES
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
-        if isinstance(node, ast.FunctionDef) and (node.end_lineno or node.lineno) - node.lineno + 1 > 60
+        if isinstance(node, ast.FunctionDef) and (node.end_lineno or node.lineno) - node.body[0].lineno + 1 > 60
     }
     assert long == set()
 

@@ -58,7 +58,8 @@ COMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(
 )
 """Every command: its module, and the first sentence of its help."""
 
-OLD = frozenset(COMMANDS) - {"schema", "show", "validate"} | {"window"}
+_MODULES = ("check", "import_tables", "plan", "apply", "drift", "status", "conflicts", "lint", "advise", "upkeep")
+OLD = frozenset(name for name, (at, _) in COMMANDS.items() if at in (*_MODULES, "runs", "create", "defaults"))
 _GROUPS: Mapping[str, str] = MappingProxyType(
     {
         "window": "Show or release the lease on a table, or give up a copy beside it.\n\n"

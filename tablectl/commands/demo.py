@@ -5,11 +5,13 @@ from __future__ import annotations
 import shlex
 import shutil
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib import resources
 from pathlib import Path
+from typing import Annotated
 
-from tablectl.commands.command import command
+import typer
+
 from tablectl.commands.output import Output
 from tablectl.commands.plan import make_plan
 from tablectl.commands.project import EngineSource, Project
@@ -22,9 +24,7 @@ from tablectl.engine.interface import Engine
 from tablectl.model.errors import ExitCode, UsageError
 from tablectl.planning.plan_file import dump_plan
 from tablectl.policies.config import Config, EngineConfig
-from tablectl.policies.declare_setting import setting
 from tablectl.policies.declared_tables import Specs
-from tablectl.policies.field_types import Text
 from tablectl.policies.repository import load_specs
 from tablectl.reports.document_text import document_text
 from tablectl.reports.plan_report import document_of_plan
@@ -94,26 +94,22 @@ _ALONE = Config(engine=EngineConfig(exclusive_commits=True))
 """The demo is the only writer of its lake."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class DemoOptions:
-    """The options of ``demo``."""
-
-    directory: Path = setting(
-        Path("demo-lake"), Text(parse=Path, description="Empty folder. Default: demo-lake."), metavar="DIR"
-    )
-
-
-@command(DemoOptions)
-def demo_command(options: DemoOptions, out: Output) -> ExitCode:
+def demo_command(
+    ctx: typer.Context,
+    directory: Annotated[
+        Path, typer.Argument(metavar="DIR", help="Empty folder. Default: demo-lake.", show_default=False)
+    ] = Path("demo-lake"),
+) -> ExitCode:
     """Build a small lake and run plan, apply and plan on it, with real Delta tables.
 
     Exits with code 5 if the last plan contains anything but the refusal of `sessions`.
 
     Example: tablectl demo /tmp/lake
     """
-    root = options.directory.absolute()
+    out: Output = ctx.obj
+    root = directory.absolute()
     if root.exists() and (not root.is_dir() or any(root.iterdir())):
-        raise UsageError(f"{options.directory} is not an empty folder", "name a new one: the demo overwrites nothing")
+        raise UsageError(f"{directory} is not an empty folder", "name a new one: the demo overwrites nothing")
     lake = root / "lake"
     out.note(_FIRST.format(count=len(_TABLES), root=root))
     with Project(_ALONE, source=EngineSource()) as project:

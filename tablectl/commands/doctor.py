@@ -11,15 +11,17 @@ from dataclasses import dataclass
 from enum import StrEnum
 from importlib import metadata
 from pathlib import Path
+from typing import Annotated
 from urllib.parse import urlsplit
 from uuid import uuid4
+
+import typer
 
 from tablectl.applying.first_checks import check_commits
 from tablectl.applying.run_context import StopTableError
 from tablectl.catalogs.open_catalogs import WITHOUT_SPARK
-from tablectl.commands.command import command
-from tablectl.commands.options import TEXT_AND_JSON, PlaceOptions, output_format, policy_paths
 from tablectl.commands.output import Output
+from tablectl.commands.parameters import Env, Place, PolicyPaths, Remote, TextOrJson, VarValues
 from tablectl.commands.project import Project
 from tablectl.delta.credentials import server_text
 from tablectl.delta.dialects import dialect_of
@@ -32,9 +34,7 @@ from tablectl.model.errors import ExitCode, InputError, TablectlError, UsageErro
 from tablectl.model.operations import RIGHTS
 from tablectl.policies.catalog_config import CONNECTOR
 from tablectl.policies.config import EngineConfig
-from tablectl.policies.declare_setting import setting
 from tablectl.policies.declared_tables import TableSpec
-from tablectl.policies.field_types import flag
 from tablectl.policies.read_config import BASE, is_unmerged
 from tablectl.policies.repository import Paths
 from tablectl.reports.render import ReportFormat
@@ -91,30 +91,42 @@ class _ConfiguredDriver:
 
 
 @dataclass(frozen=True, kw_only=True)
-class DoctorOptions(PlaceOptions):
-    """The options of ``doctor``."""
+class _Asked(Place):
+    """What is checked, and where."""
 
-    paths: Paths = policy_paths()
-    engine: bool = setting(False, flag("Also start the engine and list its catalog."), "--engine")
-    read_only: bool = setting(False, flag("Do not write a test record: for machines that only plan."), "--read-only")
-    format: ReportFormat = output_format(TEXT_AND_JSON)
+    paths: Paths = None
+    engine: bool = False
+    read_only: bool = False
 
 
-@command(DoctorOptions, without=("cache",))
-def doctor_command(options: DoctorOptions, out: Output) -> ExitCode:
+def doctor_command(
+    ctx: typer.Context,
+    paths: PolicyPaths = None,
+    *,
+    engine: Annotated[bool, typer.Option("--engine", help="Also start the engine and list its catalog.")] = False,
+    read_only: Annotated[
+        bool, typer.Option("--read-only", help="Do not write a test record: for machines that only plan.")
+    ] = False,
+    variables: VarValues = None,
+    env: Env = None,
+    remote: Remote = None,
+    form: TextOrJson = ReportFormat.TEXT,
+) -> ExitCode:
     """Check what plan and apply need here, and say what to do: Java, Spark, stores, credentials, rights, clock.
 
     A failed check does not stop the others.
 
     Example: tablectl doctor --engine
     """
+    out: Output = ctx.obj
     checks: list[Check] = []
-    for check in _checks(options, out):
+    asked = _Asked(paths=paths, engine=engine, read_only=read_only, variables=variables, env=env, remote=remote)
+    for check in _checks(asked, out):
         checks.append(check)
-        if options.format is ReportFormat.TEXT:
+        if form is ReportFormat.TEXT:
             out.result(_text(check))
     failed = any(each.health is Health.FAIL for each in checks)
-    if options.format is ReportFormat.JSON:
+    if form is ReportFormat.JSON:
         out.json_result({"healthy": not failed, "checks": checks})
     return ExitCode.ERROR if failed else ExitCode.DONE
 
@@ -124,15 +136,15 @@ def _text(check: Check) -> str:
     return f"{check.health:<4}  {check.subject}: {check.found}\n{fix}"
 
 
-def _checks(options: DoctorOptions, out: Output) -> Iterator[Check]:
+def _checks(asked: _Asked, out: Output) -> Iterator[Check]:
     yield Check(Health.OK, "tablectl", f"{__version__}, Python {sys.version.split()[0]}")
     yield _continuous_integration(os.environ)
     try:
-        with options.open(out.note) as project:
+        with asked.open(out.note) as project:
             yield Check(Health.OK, "tablectl.yaml", f"dialect {project.dialect}, catalog {project.catalog}")
-            yield from _catalogs(project, options)
-            yield from _engine(project, options)
-            yield from _tables(project, options)
+            yield from _catalogs(project, asked)
+            yield from _engine(project, asked)
+            yield from _tables(project, asked)
     except TablectlError as error:
         yield _failure("tablectl.yaml", error)
 
@@ -164,7 +176,7 @@ def _without_spark(project: Project) -> list[str]:
     return [name for name, each in project.config.catalogs.items() if each.type in WITHOUT_SPARK]
 
 
-def _catalogs(project: Project, options: DoctorOptions) -> Iterator[Check]:
+def _catalogs(project: Project, asked: _Asked) -> Iterator[Check]:
     """Whether each catalog that needs no engine answers and shows a schema, and whether an apply reaches it."""
     for name in _without_spark(project):
         try:
@@ -175,17 +187,17 @@ def _catalogs(project: Project, options: DoctorOptions) -> Iterator[Check]:
             fix = "" if schemas else "give the login USE CATALOG and USE SCHEMA: a catalog lists what the login may see"
             found = f"it answers, {plural(len(schemas), 'schema')}"
             yield Check(Health.OK if schemas else Health.FAIL, f"catalog {name}", found, fix)
-        if not options.read_only:
-            yield from _connector(project, name, options)
+        if not asked.read_only:
+            yield from _connector(project, name, asked)
 
 
-def _connector(project: Project, name: str, options: DoctorOptions) -> Iterator[Check]:
+def _connector(project: Project, name: str, asked: _Asked) -> Iterator[Check]:
     """Whether the engine knows a Unity Catalog, by which statements name its tables."""
     config = project.config
     if config.catalogs[name].type != "unity" or dialect_of(config.engine.dialect).maintains_managed:
         return
     key, subject = f"spark.sql.catalog.{name}", f"connector of {name}"
-    if options.engine:
+    if asked.engine:
         try:
             listed = project.engines.start().schemas(name)
             yield Check(Health.OK, subject, f"Spark lists it, {plural(len(listed), 'schema')}")
@@ -196,14 +208,14 @@ def _connector(project: Project, name: str, options: DoctorOptions) -> Iterator[
         yield Check(Health.FAIL, subject, f"engine.conf has no {key}, which an apply needs", fix)
 
 
-def _engine(project: Project, options: DoctorOptions) -> Iterator[Check]:
+def _engine(project: Project, asked: _Asked) -> Iterator[Check]:
     server = project.config.engine.server
     extra, names = _packages(project.config.engine)
     yield from (_package(name, extra) for name in names)
     if not server:
         problem = java_problem(os.environ)
         yield Check(Health.FAIL, "Java", problem) if problem else Check(Health.OK, "Java", "17 or newer")
-    if not options.engine:
+    if not asked.engine:
         yield Check(Health.NOTE, "engine", "not started; --engine starts it and lists the catalog")
         return
     try:
@@ -239,9 +251,9 @@ def _package(name: str, extra: str) -> Check:
 # Tables, their stores, their records
 
 
-def _tables(project: Project, options: DoctorOptions) -> Iterator[Check]:
+def _tables(project: Project, asked: _Asked) -> Iterator[Check]:
     try:
-        specs = project.policies(options.paths)
+        specs = project.policies(asked.paths)
     except TablectlError as error:
         yield _failure("policies", error)
         return
@@ -251,7 +263,7 @@ def _tables(project: Project, options: DoctorOptions) -> Iterator[Check]:
     places: dict[str, tuple[TableName, str]] = {}
     for spec in specs.tables[:_MOST_TABLES]:
         try:
-            location = _location(project, spec, options)
+            location = _location(project, spec, asked)
         except TablectlError as error:
             yield _failure(spec.name.text, error)
             continue
@@ -267,12 +279,12 @@ def _tables(project: Project, options: DoctorOptions) -> Iterator[Check]:
     yield from (
         _credentials(scheme) for scheme in sorted({place.partition(":")[0] for place in places if ":" in place})
     )
-    if not options.read_only:
+    if not asked.read_only:
         yield from _rights(project, [spec.name for spec in specs.tables[:_MOST_TABLES]])
     for name, location in places.values():
-        if not options.read_only:
+        if not asked.read_only:
             yield from _records(project, name, location)
-            yield from _commits(project, location, options)
+            yield from _commits(project, location, asked)
 
 
 def _rights(project: Project, names: Sequence[TableName]) -> Iterator[Check]:
@@ -290,12 +302,12 @@ def _rights(project: Project, names: Sequence[TableName]) -> Iterator[Check]:
             yield Check(Health.OK, subject, f"{rights.principal} may run every statement")
 
 
-def _location(project: Project, spec: TableSpec, options: DoctorOptions) -> str | None:
+def _location(project: Project, spec: TableSpec, asked: _Asked) -> str | None:
     if spec.name.is_path:
         return spec.name.parts[0]
     if spec.location:
         return spec.location
-    return project.open_catalog().location(spec.name) if options.engine or project.config.catalogs else None
+    return project.open_catalog().location(spec.name) if asked.engine or project.config.catalogs else None
 
 
 def _bucket(location: str) -> str:
@@ -353,19 +365,19 @@ def _without_traces(store: RecordStore) -> Iterator[None]:
                 store.delete_folder(each)
 
 
-def _commits(project: Project, location: str, options: DoctorOptions) -> Iterator[Check]:
+def _commits(project: Project, location: str, asked: _Asked) -> Iterator[Check]:
     """Whether an apply would refuse the tables of a bucket in S3, because another driver can overwrite its commits."""
     if _FAMILIES.get(location.partition(":")[0].lower()) != "s3":
         return
     engine, subject = project.config.engine, f"commits in {_bucket(location)}"
     driver: CommitDriver = _ConfiguredDriver(engine.dialect, bool(engine.server), engine.conf)
     try:
-        if options.engine:
+        if asked.engine:
             driver = project.engines.start()
         check_commits(driver, location, exclusive=engine.exclusive_commits)
     except StopTableError as end:
         # A Spark that was not started may have a log store in its spark-defaults.conf.
-        health, found = (Health.FAIL, "") if options.engine else (Health.NOTE, "by `engine.conf`, an apply refuses: ")
+        health, found = (Health.FAIL, "") if asked.engine else (Health.NOTE, "by `engine.conf`, an apply refuses: ")
         yield Check(health, subject, f"{found}{end.message}", end.hint)
     except TablectlError as error:
         yield _failure(subject, error)

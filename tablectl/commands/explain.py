@@ -3,13 +3,30 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
 
 from tablectl.attributes.policy import OWNED_KEYS, VALUE_TYPES, declarable_keys
-from tablectl.commands.command import command, function
-from tablectl.commands.options import PlaceOptions, Reported, policy_paths
 from tablectl.commands.output import Output
+from tablectl.commands.parameters import (
+    OF_PAGES,
+    Cache,
+    Env,
+    PageFormat,
+    PageReports,
+    Place,
+    PolicyPaths,
+    Remote,
+    VarValues,
+    function,
+    table_names,
+)
 from tablectl.commands.project import Project
+from tablectl.commands.report_files import ReportFiles
 from tablectl.delta.dialects import dialect_of
 from tablectl.documents.document import Document
 from tablectl.insight.explain_term import document_of_term, explain_term
@@ -33,10 +50,8 @@ from tablectl.lint_rules import RULES
 from tablectl.lint_rules.client_support import needs_of_value
 from tablectl.model.errors import ExitCode, InputError, UsageError
 from tablectl.planning.explain_property import explain_property
-from tablectl.policies.declare_setting import REQUIRED, setting
 from tablectl.policies.effective_policy import AmbiguousNameError, Explanation, is_word
 from tablectl.policies.effective_policy import explain as explain_table
-from tablectl.policies.field_types import Text
 from tablectl.policies.own_rules import documentation_of, own_rules
 from tablectl.policies.repository import Paths
 from tablectl.policies.spelling_hints import nearest, shown
@@ -49,6 +64,7 @@ from tablectl.reports.explain_document import (
     document_of_explanation,
     document_of_property,
 )
+from tablectl.reports.render import ReportFormat
 from tablectl.support.docs_folder import pages_folder
 
 _CODE = re.compile(r"(?i:[BLPR]|D(?=0))[0-9]{3}\Z|[A-Z]{2,16}[0-9]{1,6}\Z")
@@ -59,60 +75,84 @@ _PROPERTY = re.compile(r"delta\.[^`]", re.IGNORECASE)
 """A table known by its path has backticks around it."""
 
 
-@dataclass(frozen=True)
-class ExplainOptions(PlaceOptions):
-    """The table, and the policies."""
-
-    table: str = setting(
-        REQUIRED,
-        Text(
-            description="A table, as in policies; or a word: a term, an attribute, a setting, an exception, a DELTA_… "
-            "error class, a property, the code of a finding or an advice, an exit code, a page (docs/ci.md)."
-        ),
+_Word = Annotated[
+    str,
+    typer.Argument(
         metavar="TABLE | WORD",
-    )
-    paths: Paths = policy_paths()
+        help="A table, as in policies; or a word: a term, an attribute, a setting, an exception, a DELTA_… error "
+        "class, a property, the code of a finding or an advice, an exit code, a page (docs/ci.md).",
+        autocompletion=table_names,
+    ),
+]
 
 
 @dataclass(frozen=True, kw_only=True)
-class ExplainCommandOptions(ExplainOptions, Reported):
-    """The options of ``explain``."""
+class _Asked(Place):
+    """What is explained, and where."""
 
-    live: str | None = setting(
-        None, Text(description="Explain the term for this live table."), "--table", metavar="TABLE"
-    )
+    word: str
+    paths: Paths = None
+    live: str | None = None
+    """A live table for which a term is explained."""
 
 
-@command(ExplainCommandOptions, without=("cache",))
-def explain_command(options: ExplainCommandOptions, out: Output) -> ExitCode:
+def explain_command(
+    ctx: typer.Context,
+    table: _Word,
+    paths: PolicyPaths = None,
+    *,
+    live: Annotated[
+        str | None,
+        typer.Option(
+            "--table", metavar="TABLE", help="Explain the term for this live table.", autocompletion=table_names
+        ),
+    ] = None,
+    variables: VarValues = None,
+    env: Env = None,
+    remote: Remote = None,
+    form: PageFormat = ReportFormat.TEXT,
+    report: PageReports = None,
+) -> ExitCode:
     """Explain the effective policy of a table, or a word that tablectl or Delta prints: a term, a setting, a code.
 
     Examples: tablectl explain lake.sales.orders; tablectl explain window.drain; tablectl explain L004
     """
-    reports = options.reports()
-    reports.show(_explained(options, out), out)
+    reports = ReportFiles.of(form, report, known=OF_PAGES)
+    asked = _Asked(word=table, paths=paths, live=live, variables=variables, env=env, remote=remote)
+    reports.show(_explained(asked, ctx.obj), ctx.obj)
     return ExitCode.DONE
 
 
-@function(ExplainOptions)
-def explain(options: ExplainOptions) -> Explanation:
+@function
+def explain(
+    table: str,
+    paths: Paths = None,
+    *,
+    variables: Mapping[str, str] | None = None,
+    env: str | None = None,
+    remote: Remote = None,
+    cache: Cache = True,
+    directory: str | Path = ".",
+    spark: Any = None,
+) -> Explanation:
     """The effective policy of a table: each value, the line that declares it, and what it overrides.
 
     Options: ``variables``, ``env``, ``directory``. Reads no live table. Raises ``UsageError`` if no policy applies to
     the table.
     """
-    with options.open() as project:
-        return explain_table(project.policies(options.paths), options.table, project.catalog, project.dialect)
+    place = Place(variables=variables, env=env, remote=remote, cache=cache, directory=directory, spark=spark)
+    with place.open() as project:
+        return explain_table(project.policies(paths), table, project.catalog, project.dialect)
 
 
-def _explained(options: ExplainCommandOptions, out: Output) -> Document:
-    word = options.table
+def _explained(asked: _Asked, out: Output) -> Document:
+    word = asked.word
     if typed_place(word) is not None:
-        return _table(word, options, out)
-    if options.live is None and _CODE.match(word):
-        return _code(word, options, out)
-    if options.live is None and _PROPERTY.match(word):
-        return _property(word, options, out)
+        return _table(word, asked, out)
+    if asked.live is None and _CODE.match(word):
+        return _code(word, asked, out)
+    if asked.live is None and _PROPERTY.match(word):
+        return _property(word, asked, out)
     if _FACT.match(word):
         return _fact(word)
     if named := _PAGE.match(word):
@@ -122,27 +162,27 @@ def _explained(options: ExplainCommandOptions, out: Output) -> Document:
         return document_of_word(WordExplanation(word, rows, facts))
     # An identifier has two parts or more.
     single = "." not in word and word not in VALUE_TYPES
-    if options.live is not None or single or find_term(word) or looks_like_a_term(word):
-        return _term(word, options, out)
-    return _table(word, options, out)
+    if asked.live is not None or single or find_term(word) or looks_like_a_term(word):
+        return _term(word, asked, out)
+    return _table(word, asked, out)
 
 
-def _code(word: str, options: ExplainCommandOptions, out: Output) -> Document:
+def _code(word: str, asked: _Asked, out: Output) -> Document:
     """The code of a finding, with its severity here."""
     rule = RULES.get(word.upper()) or next((documentation_of(each) for each in own_rules() if each.code == word), None)
     if rule is None:
         near = nearest(word.upper(), tuple(RULES))
         hint = f"did you mean {near}?" if near else f"codes are {', '.join(RULES)}"
         raise UsageError(f"{word} is not a finding code", hint)
-    lint = options.open(out.note).config.lint.get(rule.code)
+    lint = asked.open(out.note).config.lint.get(rule.code)
     here = lint.severity if lint and lint.severity else rule.severity
     reason = lint.reason if lint else ""
     return document_of_code(CodeExplanation(rule, here, reason))
 
 
-def _property(key: str, options: ExplainCommandOptions, out: Output) -> Document:
+def _property(key: str, asked: _Asked, out: Output) -> Document:
     """A table property."""
-    dialect = options.open(out.note).dialect
+    dialect = asked.open(out.note).dialect
     about = explain_property(key, dialect)
     if about is None:
         near = nearest(key, (*OWNED_KEYS, *declarable_keys(dialect)))
@@ -173,19 +213,19 @@ def _page(name: str) -> Document:
     return document_of_page(DocumentationPage(f"docs/{name}.md", text))
 
 
-def _term(word: str, options: ExplainCommandOptions, out: Output) -> Document:
+def _term(word: str, asked: _Asked, out: Output) -> Document:
     """A term of conflicts: an exception, an error class, an isolation level; with or without a live table."""
     term = find_term(word)
     if term is None:
         terms = (*term_names(), *words_with_facts(), *RULES)
         near, unread = nearest(word, (*explained_words(PAGES[:1]), *terms)), ""
-        if options.live is None and is_word(word):
+        if asked.live is None and is_word(word):
             try:
-                project = options.open(out.note)
-                name, specs = project.named(word, options.paths), project.any_policies(options.paths)
+                project = asked.open(out.note)
+                name, specs = project.named(word, asked.paths), project.any_policies(asked.paths)
                 # A pattern matches any word, and so also a misspelt term.
                 if near is None or name.key in {each.key for each in specs.declarations.named}:
-                    return _table(word, options, out)
+                    return _table(word, asked, out)
             except AmbiguousNameError:
                 raise
             except UsageError:  # the message below names terms, too
@@ -199,23 +239,23 @@ def _term(word: str, options: ExplainCommandOptions, out: Output) -> Document:
         hint = f"see {pages}" if pages else f"did you mean {near}?" if near else known
         table_too = ", and no table, whose names have two or three parts" if "." not in word else ""
         raise UsageError(f"{shown(word)} is not a known term{unread or table_too}", hint)
-    with options.open(out.note) as project:
-        found = project.find(options.live, options.paths) if options.live is not None else None
+    with asked.open(out.note) as project:
+        found = project.find(asked.live, asked.paths) if asked.live is not None else None
         live = project.read(*found) if found else None
     return document_of_term(explain_term(term, live, project.dialect))
 
 
-def _table(table: str, options: ExplainCommandOptions, out: Output) -> Document:
+def _table(table: str, asked: _Asked, out: Output) -> Document:
     """What the policies declare for a table. Reads no live table."""
-    project = options.open(out.note)
-    name = project.named(table, options.paths)
+    project = asked.open(out.note)
+    name = project.named(table, asked.paths)
     try:
-        specs = project.policies_about(name, options.paths)
+        specs = project.policies_about(name, asked.paths)
         found = explain_table(specs, name.text, project.catalog, project.dialect)
     except UsageError:  # the names in the other files may be meant
-        found = explain_table(project.policies(options.paths), name.text, project.catalog, project.dialect)
+        found = explain_table(project.policies(asked.paths), name.text, project.catalog, project.dialect)
     if all(each.pattern for each in found.declarations):
-        entries = project.any_policies(options.paths).declarations.named
+        entries = project.any_policies(asked.paths).declarations.named
         named = {each.table.last: each.text for each in entries if each.table}
         near = nearest(name.last, named)
         meant = f"; did you mean {named[near]}?" if near else ""

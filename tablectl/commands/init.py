@@ -6,18 +6,20 @@ import os
 import re
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from importlib import metadata
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import MappingProxyType
+from typing import Annotated
 
-from tablectl.commands.command import command, options_of
+import typer
+
 from tablectl.commands.import_tables import Imported, import_policies, tell
 from tablectl.commands.lock import CI, ci_files, lock_files, recorded_source, template, wheel_hashes
-from tablectl.commands.options import TEXT_AND_JSON, PlaceOptions, output_format
 from tablectl.commands.output import Output
+from tablectl.commands.parameters import WHERE, Env, Place, Remote, TextOrJson, VarValues, read_as
 from tablectl.commands.read_tables import NO_TABLE
 from tablectl.commands.user_files import write_file
 from tablectl.model.errors import ExitCode, InputError, Problem, TablectlError, UsageError
@@ -27,8 +29,6 @@ from tablectl.model.plan import TableFailure
 from tablectl.model.safe_text import listed
 from tablectl.policies.catalog_config import CONNECTOR, why_no_catalog
 from tablectl.policies.config import Config
-from tablectl.policies.declare_setting import setting
-from tablectl.policies.field_types import ListOf, Text, Word
 from tablectl.policies.repository import Repository, requested_tables, shown_path
 from tablectl.policies.schemas import policy_schema
 from tablectl.policies.variables import Variables
@@ -59,88 +59,125 @@ class CatalogKind(StrEnum):
 class CatalogOptions:
     """The catalog of a new repository."""
 
-    catalog: CatalogKind | None = setting(
-        None,
-        Word(
-            words=tuple(each.value for each in CatalogKind),
-            meaning={each.value: each for each in CatalogKind},
-            description="Where names of tables are looked up; none: tables by path only.",
-        ),
-        "--catalog",
-    )
+    catalog: CatalogKind | None = None
     """``None`` for the catalog of the ``tablectl.yaml`` in the current folder, if there is one."""
-    catalog_url: str = setting(
-        "",
-        Text(description="Of a Hive metastore (thrift://… or jdbc:…) or a Unity Catalog (https://…)."),
-        "--catalog-url",
-        metavar="URL",
-    )
-    catalog_name: str = setting(
-        "", Text(description="The catalog's name in policies. Default: lake."), "--catalog-name", metavar="NAME"
-    )
-    catalog_driver: Path | None = setting(
-        None,
-        Text(
-            parse=lambda text: Path(text).absolute(),
-            description="The JDBC driver of a Hive metastore's database.",
-        ),
-        "--catalog-driver",
-        metavar="JAR",
-    )
+    catalog_url: str = ""
+    catalog_name: str = ""
+    catalog_driver: Path | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
-class InitOptions(CatalogOptions, PlaceOptions):
-    """The options of ``init``."""
+class _Asked(CatalogOptions, Place):
+    """What a new repository holds."""
 
-    target: str = setting(
-        ".", Text(description="The new repository's folder. Default: the current one."), metavar="DIR"
-    )
-    tables: Sequence[str] = setting(
-        (),
-        ListOf(of=Text(), description="Live tables for the first policies: folders, names and patterns."),
-        metavar="TABLES",
-    )
-    format: ReportFormat = output_format(TEXT_AND_JSON)
-    ci: CiSystem = setting(CiSystem.GITHUB, CI, "--ci")
-    source: InstallSource | None = setting(
-        None,
-        Text(
-            parse=parse_source,
-            description="Where CI installs tablectl from: git+https://HOST/PATH@COMMIT, or a folder with its two "
-            "wheels.",
+    target: str
+    """Its folder."""
+    tables: Sequence[str]
+    ci: CiSystem
+    source: InstallSource | None
+
+
+def init_command(
+    ctx: typer.Context,
+    target: Annotated[
+        str,
+        typer.Argument(
+            metavar="DIR", help="The new repository's folder. Default: the current one.", show_default=False
         ),
-        "--source",
-        metavar="SOURCE",
-    )
-
-
-@command(InitOptions, without=("cache",))
-def init_command(options: InitOptions, out: Output) -> ExitCode:
+    ] = ".",
+    tables: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="TABLES", help="Live tables for the first policies: folders, names and patterns."),
+    ] = None,
+    *,
+    ci: CI = CiSystem.GITHUB,
+    source: Annotated[
+        InstallSource | None,
+        typer.Option(
+            "--source",
+            metavar="SOURCE",
+            parser=read_as(parse_source),
+            help="Where CI installs tablectl from: git+https://HOST/PATH@COMMIT, or a folder with its two wheels.",
+        ),
+    ] = None,
+    variables: VarValues = None,
+    env: Env = None,
+    remote: Remote = None,
+    catalog: Annotated[
+        CatalogKind | None,
+        typer.Option(
+            "--catalog",
+            help="Where names of tables are looked up; none: tables by path only.",
+            rich_help_panel=WHERE,
+        ),
+    ] = None,
+    catalog_url: Annotated[
+        str,
+        typer.Option(
+            "--catalog-url",
+            metavar="URL",
+            help="Of a Hive metastore (thrift://… or jdbc:…) or a Unity Catalog (https://…).",
+            rich_help_panel=WHERE,
+        ),
+    ] = "",
+    catalog_name: Annotated[
+        str,
+        typer.Option(
+            "--catalog-name",
+            metavar="NAME",
+            help="The catalog's name in policies. Default: lake.",
+            rich_help_panel=WHERE,
+        ),
+    ] = "",
+    catalog_driver: Annotated[
+        Path | None,
+        typer.Option(
+            "--catalog-driver",
+            metavar="JAR",
+            help="The JDBC driver of a Hive metastore's database.",
+            rich_help_panel=WHERE,
+        ),
+    ] = None,
+    form: TextOrJson = ReportFormat.TEXT,
+) -> ExitCode:
     """Start a repository: policies, configuration, a CI workflow, a pre-commit hook. It overwrites no file.
 
     Example: tablectl init lake-policies 'sales.*' --catalog hive --catalog-url thrift://metastore:9083
     """
+    out: Output = ctx.obj
+    options = _Asked(
+        target=target,
+        tables=tables or (),
+        ci=ci,
+        source=source,
+        catalog=catalog,
+        catalog_url=catalog_url,
+        catalog_name=catalog_name,
+        catalog_driver=catalog_driver.absolute() if catalog_driver else None,
+        variables=variables,
+        env=env,
+        remote=remote,
+    )
     _check_catalog(options)
     options = _with_folder(options)
     directory = Path(options.target)
-    source, hashes = _source_of(options, directory)
-    files = _files(_Policies(), options, source, hashes)
+    found, hashes = _source_of(options, directory)
+    files = _files(_Policies(), options, found, hashes)
     _check_free(directory, files)
     failures: tuple[TableFailure, ...] = ()
     if options.tables:
         config = files["tablectl.yaml"] if options.catalog else None
         policies, failures = _first_policies(options, out, config)
-        files = _files(policies, options, source, hashes)
+        files = _files(policies, options, found, hashes)
     kept = [name for name in KEPT if os.path.lexists(directory / name)]
     written = [name for name in files if name not in kept]
     for name in written:
         write_file(directory / name, files[name].encode(), root=directory)
     following = _following(options)
     notes = [_addition(name, files[name]) for name in kept]
-    if source is None and options.ci is not CiSystem.NONE:
+    if found is None and options.ci is not CiSystem.NONE:
         notes.append(_NO_SOURCE)
-    if options.format is ReportFormat.JSON:
+    if form is ReportFormat.JSON:
         failed = [{"name": each.name, "message": each.message, "hint": each.hint} for each in failures]
         out.json_result({"created": written, "kept": kept, "next": following, "failures": failed})
     else:
@@ -166,14 +203,14 @@ class _Policies:
     lake: str = ""
 
 
-def _with_folder(options: InitOptions) -> InitOptions:
+def _with_folder(options: _Asked) -> _Asked:
     """The options with the folder of the repository first. A name that can only be that of tables is one of tables.
 
     Raises ``UsageError`` for a folder of tables, where a repository does not belong.
     """
     first = options.target
     if first.lower().startswith("delta.") or any(char in first for char in "`*?[") or "://" in first:
-        return options_of(InitOptions, {**options.given, "target": ".", "tables": (first, *options.tables)})
+        return replace(options, target=".", tables=(first, *options.tables))
     # The current folder, or a checkout, may well hold a sample of a lake further down. Another folder that does is one.
     known = Path(first).absolute() == Path.cwd() or Path(first, ".git").exists()
     if any(any(Path(first).glob("*/" * depth + "_delta_log")) for depth in range(2 if known else 5)):
@@ -189,7 +226,7 @@ _BY_PATH = shlex.quote("delta.`/data/lake/*`")
 """What to import without a catalog, as an example: tables by path."""
 
 
-def _source_of(options: InitOptions, directory: Path) -> tuple[InstallSource | None, Mapping[str, str]]:
+def _source_of(options: _Asked, directory: Path) -> tuple[InstallSource | None, Mapping[str, str]]:
     """Where CI installs tablectl from, and the hashes of its wheels."""
     source, hashes = options.source, dict[str, str]()
     recorded = recorded_source()
@@ -200,7 +237,7 @@ def _source_of(options: InitOptions, directory: Path) -> tuple[InstallSource | N
 
 
 def _files(
-    policies: _Policies, options: InitOptions, source: InstallSource | None, hashes: Mapping[str, str]
+    policies: _Policies, options: _Asked, source: InstallSource | None, hashes: Mapping[str, str]
 ) -> Mapping[str, str]:
     files = dict(scaffold(policies.text, source, hashes, policies.lake))
     files["tablectl.yaml"] = _with_catalog(files["tablectl.yaml"], options, os.environ)
@@ -225,16 +262,14 @@ def _check_free(directory: Path, files: Mapping[str, str]) -> None:
         raise InputError(tuple(problems))
 
 
-def _first_policies(
-    options: InitOptions, out: Output, config: str | None
-) -> tuple[_Policies, tuple[TableFailure, ...]]:
+def _first_policies(options: _Asked, out: Output, config: str | None) -> tuple[_Policies, tuple[TableFailure, ...]]:
     """The policies of live tables, found as ``config`` says, which is not written yet, or the configuration in the
     current folder; and the failures, which are comments in them. Raises ``TablectlError`` if no table can be read.
     """
     with TemporaryDirectory(prefix="tablectl-init-") as folder:
         if config is not None:
             Path(folder, "tablectl.yaml").write_text(config, encoding="utf-8")
-            options = options_of(InitOptions, {**options.given, "directory": folder})
+            options = replace(options, directory=folder)
         with options.open(out.note) as project, out.progress() as on_read:
             asked = requested_tables(options.tables, project.catalog, project.variables)
             found = import_policies(project, asked, {}, on_read)
@@ -280,7 +315,7 @@ def _with_variable(found: Imported) -> _Policies:
     return _Policies(text, folder) if same else _Policies(found.text)
 
 
-def _following(options: InitOptions) -> list[str]:
+def _following(options: _Asked) -> list[str]:
     """The commands to run next."""
     directory, catalog = Path(options.target), options.catalog
     here = [] if directory.resolve() == Path.cwd() else [f"cd {shlex.quote(str(directory))}"]

@@ -6,15 +6,16 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from hashlib import sha256
 from importlib import metadata, resources
 from pathlib import Path
+from typing import Annotated
 from urllib.parse import unquote
 
-from tablectl.commands.command import command
-from tablectl.commands.options import TEXT_AND_JSON, output_format
+import typer
+
 from tablectl.commands.output import Output
+from tablectl.commands.parameters import TextOrJson
 from tablectl.commands.user_files import write_file
 from tablectl.model.errors import ExitCode, InputError, Problem, TablectlError
 from tablectl.model.install_source import (
@@ -26,8 +27,6 @@ from tablectl.model.install_source import (
     requirements_text,
     wheel_name,
 )
-from tablectl.policies.declare_setting import setting
-from tablectl.policies.field_types import Text, Word
 from tablectl.policies.read_config import FILE, load_config
 from tablectl.policies.repository import shown_path
 from tablectl.reports.render import ReportFormat
@@ -44,44 +43,37 @@ _LARGEST_WHEEL = 1 << 26
 HOW = "set it as `install: {source: …}` in tablectl.yaml, or by `tablectl init --source …` (docs/install.md)"
 
 
-TARGET = Text(parse=Path, description="Folder. Default: the current one.")
-CI = Word(
-    words=tuple(each.value for each in CiSystem),
-    meaning={each.value: each for each in CiSystem},
-    description="The CI system whose workflow to write.",
-)
+CI = Annotated[CiSystem, typer.Option("--ci", help="The CI system whose workflow to write.")]
 
 
-@dataclass(frozen=True, kw_only=True)
-class LockOptions:
-    """The options of ``lock``."""
-
-    directory: Path = setting(Path(), TARGET, metavar="DIR")
-    ci: CiSystem = setting(CiSystem.NONE, CI, "--ci")
-    format: ReportFormat = output_format(TEXT_AND_JSON)
-
-
-@command(LockOptions)
-def lock_command(options: LockOptions, out: Output) -> ExitCode:
+def lock_command(
+    ctx: typer.Context,
+    directory: Annotated[
+        Path, typer.Argument(metavar="DIR", help="Folder. Default: the current one.", show_default=False)
+    ] = Path(),
+    *,
+    ci: CI = CiSystem.NONE,
+    form: TextOrJson = ReportFormat.TEXT,
+) -> ExitCode:
     """Write the files from which CI installs this version of tablectl, as `install:` in tablectl.yaml says.
 
     The lock files are written over, those of a CI system are not.
 
     Example: tablectl lock --ci github
     """
-    directory = options.directory
+    out: Output = ctx.obj
     install = load_config(directory, os.environ).install
     if install.source is None:
         raise TablectlError("nothing says where CI installs tablectl from", HOW)
     files = dict(lock_files(install.source, wheel_hashes(install.source, install.hashes, directory)))
-    for name, text in ci_files(options.ci).items():
+    for name, text in ci_files(ci).items():
         if os.path.lexists(directory / name):
             hint = "lock writes over no workflow: move it away, or edit it by hand"
             raise InputError((Problem(shown_path(directory / name), 0, 0, "the file exists already", hint),))
         files[name] = text
     for name, text in files.items():
         write_file(directory / name, text.encode(), root=directory)
-    if options.format is ReportFormat.JSON:
+    if form is ReportFormat.JSON:
         out.json_result({"written": list(files)})
     else:
         out.result("".join(f"wrote {shown_path(directory / name)}\n" for name in files))

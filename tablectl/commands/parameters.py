@@ -142,7 +142,7 @@ PolicyPaths = Annotated[
         metavar="PATHS", help="Policy files or folders. Default: `policies` of tablectl.yaml.", show_default=False
     ),
 ]
-Variables = Annotated[
+VarValues = Annotated[
     list[str] | None,
     typer.Option(
         "--var",
@@ -273,7 +273,7 @@ Changed = Annotated[
     ),
 ]
 WholeCatalog = Annotated[bool, typer.Option("--all", help="Every table of `engine.catalog`.", rich_help_panel=WHICH)]
-TableName = Annotated[
+TableArgument = Annotated[
     str, typer.Argument(metavar="TABLE", help="Table identifier, as in policies.", autocompletion=table_names)
 ]
 
@@ -348,6 +348,9 @@ class PlanSize:
         """Raises ``LimitError`` for a plan that is larger than the options allow, or else the configuration."""
         most = config.max_tables if self.max_tables is None else self.max_tables
         PlanLimits(most, self.max_bytes).check(plan)
+
+
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Write without asking for confirmation.")]
 
 
 # Where the result goes

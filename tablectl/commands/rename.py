@@ -6,20 +6,20 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
-from tablectl.commands.command import command
-from tablectl.commands.options import PlaceOptions, policy_paths
+import typer
+
 from tablectl.commands.output import Output
+from tablectl.commands.parameters import Env, Place, PolicyPaths, VarValues, Yes, table_names
 from tablectl.commands.policy_changes import hidden_in, write_adoption
 from tablectl.delta.names import NameSyntaxError, TableName
 from tablectl.model.errors import ExitCode, InputError, UsageError
-from tablectl.policies.declare_setting import REQUIRED, setting
 from tablectl.policies.declared_tables import Specs, TableSpec, effect_of
 from tablectl.policies.effective_policy import parse_name
-from tablectl.policies.field_types import Text, flag
 from tablectl.policies.merge_layers import Layer
 from tablectl.policies.read_config import FILE
-from tablectl.policies.repository import Paths, read_bytes
+from tablectl.policies.repository import read_bytes
 from tablectl.policies.variables import Variables
 from tablectl.policies.write_live_values import Adoption, Texts, key_like, key_node
 from tablectl.policies.write_yaml import cut, outline, write_key
@@ -138,31 +138,30 @@ def _mentions(texts: Mapping[str, str], names: set[str]) -> Iterator[str]:
         yield f"and {len(found) - _MOST_MENTIONS} more lines"
 
 
-@dataclass(frozen=True, kw_only=True)
-class RenameOptions(PlaceOptions):
-    """The options of ``rename``."""
-
-    old: str = setting(REQUIRED, Text(description="The table's old name."), metavar="OLD")
-    new: str = setting(REQUIRED, Text(description="Its new name."), metavar="NEW")
-    paths: Paths = policy_paths()
-    yes: bool = setting(False, flag("Write without asking for confirmation."), "--yes", "-y")
-
-
-@command(RenameOptions, without=("cache", "remote"))
-def rename_command(options: RenameOptions, out: Output) -> ExitCode:
+def rename_command(
+    ctx: typer.Context,
+    old: Annotated[str, typer.Argument(metavar="OLD", help="The table's old name.", autocompletion=table_names)],
+    new: Annotated[str, typer.Argument(metavar="NEW", help="Its new name.")],
+    paths: PolicyPaths = None,
+    *,
+    yes: Yes = False,
+    variables: VarValues = None,
+    env: Env = None,
+) -> ExitCode:
     """Give the policy of a table that moved its new name. Keeps comments and layout, and changes no table.
 
     Example: tablectl rename lake.sales.orders lake.shop.orders
     """
-    project = options.open(out.note)
-    repository, specs = project.repository(options.paths)
-    old, new = project.named(options.old, options.paths), parse_name(options.new, project.catalog, project.dialect)
-    if old.key == new.key:
-        raise UsageError(f"both names are {old.text}", "give the old name and the new one")
+    out: Output = ctx.obj
+    project = Place(variables=variables, env=env).open(out.note)
+    repository, specs = project.repository(paths)
+    before, after = project.named(old, paths), parse_name(new, project.catalog, project.dialect)
+    if before.key == after.key:
+        raise UsageError(f"both names are {before.text}", "give the old name and the new one")
     renamer = Renamer(project.catalog, project.variables, repository.read)
-    renamed = renamer.rename(repository.texts(), _others(), old, new)
+    renamed = renamer.rename(repository.texts(), _others(), before, after)
     adoption, secret = Adoption(renamed.texts, (), ()), hidden_in(project, specs)
-    written = write_adoption(adoption, repository, secret, out, ReportFormat.TEXT, yes=options.yes)
+    written = write_adoption(adoption, repository, secret, out, ReportFormat.TEXT, yes=yes)
     for note in renamed.notes:
         out.note(secret(note))
     return ExitCode.DONE if written else ExitCode.ERROR

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from tablectl.commands.output import Output
-from tablectl.commands.parameters import AnyFormat, AnyReports, Place, Variables, Verbose
+from tablectl.commands.parameters import AnyFormat, AnyReports, Place, VarValues, Verbose
 from tablectl.commands.project import Project
 from tablectl.commands.report_facts import plan_context
 from tablectl.commands.report_files import ReportFiles, report_of
@@ -25,7 +25,7 @@ def show_command(
     ctx: typer.Context,
     plan: Annotated[Path, typer.Argument(metavar="PLAN", help="Plan file written by `tablectl plan --out`.")],
     *,
-    variables: Variables = None,
+    variables: VarValues = None,
     form: AnyFormat = ReportFormat.TEXT,
     report: AnyReports = None,
     verbose: Verbose = False,

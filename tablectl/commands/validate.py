@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from tablectl.commands.output import Output
-from tablectl.commands.parameters import TEXT_AND_JSON, Env, Place, PolicyPaths, Variables, output_format
+from tablectl.commands.parameters import TEXT_AND_JSON, Env, Place, PolicyPaths, VarValues, output_format
 from tablectl.commands.project import Project
 from tablectl.commands.report_files import below_root
 from tablectl.documents.style import plural
@@ -43,7 +43,7 @@ def validate_command(
     ctx: typer.Context,
     paths: PolicyPaths = None,
     *,
-    variables: Variables = None,
+    variables: VarValues = None,
     env: Env = None,
     form: _Format = ReportFormat.TEXT,
 ) -> ExitCode:

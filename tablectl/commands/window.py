@@ -5,21 +5,20 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import timedelta
+from typing import Annotated
+
+import typer
 
 from tablectl.applying.copy_records import copy_text, delete_parts
-from tablectl.commands.command import command
-from tablectl.commands.options import TEXT_AND_JSON, PlaceOptions, output_format
 from tablectl.commands.output import Output
+from tablectl.commands.parameters import Env, Place, Remote, TableArgument, TextOrJson
 from tablectl.leases.acquire import break_lease
 from tablectl.leases.clock import SystemClock, today
 from tablectl.leases.lease_records import LARGEST_NUMBER, UNREADABLE, LeaseRecord, tail
 from tablectl.leases.owner import current_owner
 from tablectl.log.reader import newest_version
 from tablectl.model.errors import ExitCode, UsageError
-from tablectl.policies.declare_setting import REQUIRED, setting
-from tablectl.policies.field_types import Text, whole
 from tablectl.reports.render import ReportFormat
 from tablectl.storage.records import RecordStore
 from tablectl.version import __version__
@@ -28,34 +27,20 @@ from tablectl.writers.guard_traces import traces
 _DAYS = 7
 
 
-@dataclass(frozen=True, kw_only=True)
-class WindowOptions(PlaceOptions):
-    """The table whose lease is meant."""
-
-    table: str = setting(REQUIRED, Text(description="Table identifier, as in policies."), metavar="TABLE")
-    format: ReportFormat = output_format(TEXT_AND_JSON)
-
-
-@dataclass(frozen=True, kw_only=True)
-class BreakOptions(WindowOptions):
-    """The options of ``window break``."""
-
-    reason: str = setting(
-        REQUIRED, Text(description="Reason; recorded for the current and the next holder."), "--reason", metavar="TEXT"
-    )
-    epoch: int | None = setting(
-        None, whole(0, LARGEST_NUMBER, "Epoch printed by `window show`."), "--epoch", metavar="INTEGER"
-    )
-
-
-@command(WindowOptions, without=("cache", "variables"))
-def window_show_command(options: WindowOptions, out: Output) -> ExitCode:
+def window_show_command(
+    ctx: typer.Context,
+    table: TableArgument,
+    *,
+    env: Env = None,
+    remote: Remote = None,
+    form: TextOrJson = ReportFormat.TEXT,
+) -> ExitCode:
     """Show who holds the lease on a table, and since when.
 
     Example: tablectl window show 'delta.`/lake/orders`'
     """
-    table, form = options.table, options.format
-    store, must_exist = _records(options, out)
+    out: Output = ctx.obj
+    store, must_exist = _records(table, Place(env=env, remote=remote), out)
     record = tail(store)
     if record is None:
         must_exist()  # distinguishes a misspelt name from a table that was never leased
@@ -85,26 +70,33 @@ def window_show_command(options: WindowOptions, out: Output) -> ExitCode:
     return ExitCode.DONE
 
 
-@command(WindowOptions, without=("cache", "variables"))
-def window_clean_command(options: WindowOptions, out: Output) -> ExitCode:
+def window_clean_command(
+    ctx: typer.Context,
+    table: TableArgument,
+    *,
+    env: Env = None,
+    remote: Remote = None,
+    form: TextOrJson = ReportFormat.TEXT,
+) -> ExitCode:
     """Give up what is left of a copy beside a table. Its files are in no version of the table: VACUUM removes them.
 
     Example: tablectl window clean 'delta.`/lake/orders`'
     """
-    store, must_exist = _records(options, out)
+    out: Output = ctx.obj
+    store, must_exist = _records(table, Place(env=env, remote=remote), out)
     held = tail(store)
     if held is not None and held.held:
-        raise UsageError(f"{options.table} is held by {held}", "wait until that apply has ended, or stop it")
+        raise UsageError(f"{table} is held by {held}", "wait until that apply has ended, or stop it")
     parts = delete_parts(store)
     if not parts:
         must_exist()
-    if options.format is ReportFormat.JSON:
+    if form is ReportFormat.JSON:
         out.json_result({"parts": parts})
     elif parts:
-        out.result(f"{options.table}: a copy of {parts:,} part{'s' * (parts != 1)} is given up\n")
+        out.result(f"{table}: a copy of {parts:,} part{'s' * (parts != 1)} is given up\n")
         out.note("VACUUM removes its files when they are older than the retention time")
     else:
-        out.result(f"{options.table}: there is no copy beside it\n")
+        out.result(f"{table}: there is no copy beside it\n")
     return ExitCode.DONE
 
 
@@ -119,14 +111,27 @@ def _writers_text(store: RecordStore) -> str:
     return f"writers that came with a guard in the last {_DAYS} days:\n{lines}" if lines else ""
 
 
-@command(BreakOptions, without=("cache", "variables"))
-def window_break_command(options: BreakOptions, out: Output) -> ExitCode:
+def window_break_command(
+    ctx: typer.Context,
+    table: TableArgument,
+    *,
+    reason: Annotated[
+        str, typer.Option("--reason", metavar="TEXT", help="Reason; recorded for the current and the next holder.")
+    ],
+    epoch: Annotated[
+        int | None,
+        typer.Option("--epoch", metavar="INTEGER", min=0, max=LARGEST_NUMBER, help="Epoch printed by `window show`."),
+    ] = None,
+    env: Env = None,
+    remote: Remote = None,
+    form: TextOrJson = ReportFormat.TEXT,
+) -> ExitCode:
     """Release the lease on a table by force. Its holder starts no further statement; a running one is not stopped.
 
     Example: tablectl window break 'delta.`/lake/orders`' --epoch 3 --reason "CI job cancelled"
     """
-    table, epoch, reason = options.table, options.epoch, options.reason
-    store, must_exist = _records(options, out)
+    out: Output = ctx.obj
+    store, must_exist = _records(table, Place(env=env, remote=remote), out)
     held = tail(store)
     if held is None:
         must_exist()
@@ -137,16 +142,16 @@ def window_break_command(options: BreakOptions, out: Output) -> ExitCode:
     if not reason.strip():
         raise UsageError("--reason is empty", "give a reason; it is recorded for the current and the next holder")
     record = break_lease(store, epoch, reason, current_owner(os.environ, __version__), SystemClock())
-    if options.format is ReportFormat.JSON:
+    if form is ReportFormat.JSON:
         out.json_result(record)
     else:
         out.result(f"{table}: epoch {record.epoch} is broken; apply may run\n")
     return ExitCode.DONE
 
 
-def _records(options: WindowOptions, out: Output) -> tuple[RecordStore, Callable[[], object]]:
+def _records(text: str, place: Place, out: Output) -> tuple[RecordStore, Callable[[], object]]:
     """The record store of a table's lease, and a function that raises ``LiveError`` if the table does not exist."""
-    with options.open(out.note) as project:
-        table = project.named(options.table)
+    with place.open(out.note) as project:
+        table = project.named(text)
         location = table.parts[0] if table.is_path else project.open_catalog().location(table)
     return project.records(location), lambda: newest_version(location, options=project.stores)
