@@ -10,7 +10,7 @@ CASES := not slow
 ROUNDS := 10
 CHAOS = --rounds $(ROUNDS)
 
-.PHONY: demo says test size test-databricks-connect test-sql-endpoint coverage fuzz test-slow test-stores test-unity test-integrations test-in-an-hour test-versions check unit bench chaos probe-clients install java python clean lock dist docs sbom
+.PHONY: demo says test size test-databricks-connect test-sql-endpoint coverage fuzz test-slow test-stores test-unity test-integrations test-in-an-hour test-versions check unit bench chaos probe-clients install java python clean lock dist docs sbom facts
 
 demo: says java install
 	rm -rf demo-lake
@@ -113,6 +113,13 @@ bench: install
 # Maintainers: try the newest releases of clients from PyPI on real tables, and update delta/clients.json.
 probe-clients: java install
 	$(BIN)/python -m tools.probe_clients $(CLIENTS)
+
+# Maintainers: which facts about other products were not read for ninety days. FOLDER with checkouts of delta and delta-rs
+# reads the client data from their sources again; CELLS='0.18.2 1.4.2' tries twenty cells on these versions of deltalake.
+facts: install
+	@$(if $(FOLDER),$(BIN)/python -m tools.client_features $(FOLDER))
+	@$(if $(CELLS),$(BIN)/python -m tools.client_cells $(CELLS))
+	@$(BIN)/python -m tools.facts
 
 # The engine on databricks-connect, which exists for Python 3.12 only, against an open-source Spark Connect server.
 PYTHON312 := python3.12

@@ -1,9 +1,10 @@
 """Client support for protocol features: which client supports which feature, and since which version.
 
-The data is ``clients.json`` in this package. It holds only what a client's documentation says or what a probe of the
-client found. Each entry names its source and the day it was read. Entries that ``make probe-clients`` tested also hold
-the release, the day and the result of each interface. Where neither source covers a case, the answer is "unknown". A
-version newer than the newest known one counts as the newest known one.
+The data is ``clients.json`` in this package. It holds only what a client's source or documentation says or what a probe
+of the client found. ``tools/client_features.py`` makes the cells that a source says. Each entry names its source and
+the day it was read. Entries that ``make probe-clients`` tested also hold the release, the day and the result of each
+interface. Where neither source covers a case, the answer is "unknown". A version newer than the newest known one counts
+as the newest known one.
 """
 
 from __future__ import annotations
@@ -106,6 +107,10 @@ class ClientData:
     engine: str = ""
     """The name in ``Client.engine``, if table histories identify the client."""
     note: str = ""
+    read_from: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
+    """Version that a cell names → the file that says so, at its tag: ``tools/client_features.py`` read it there."""
+    by_hand: str = ""
+    """Why a person read the cells that have no such file, and who."""
     source: str
     as_of: str
     """The day the source was read: ``2026-08-31``."""
