@@ -313,7 +313,7 @@ def with_changes_besides(plan: Plan, changes: ChangesBesides | None) -> Plan:
         ours = tuple(each for each in changes.get(name, ()) if each.id not in planned.get(name, ()))
         if ours or name in told:
             found.append(replace(told.get(name) or BesidesSettings(name=name), changes=ours))
-    return replace(plan, besides=tuple(found), compared=True)
+    return replace(plan, besides=tuple(found), compared=bool(found))
 
 
 def plan_located(

@@ -197,7 +197,7 @@ def log_never_cleaned(table: LintedState) -> Found:
     breaks="Nothing fails; queries get no faster until data is clustered.",
     why="`CLUSTER BY` commits the columns and leaves every file as it is. OPTIMIZE clusters new files, and only "
     "OPTIMIZE FULL those that were clustered by other columns.",
-    fix="Declare `optimize: incremental`, or `full` with `rewrite: allowed`; or run OPTIMIZE yourself.",
+    fix="Declare `optimize: incremental`, or `full` with `rewrite: allowed`; or `upkeep` with `optimize`.",
     source="delta-5",
     seen=("plan",),
 )

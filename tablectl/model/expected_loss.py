@@ -89,11 +89,22 @@ class ExpectedLoss:
     def __add__(self, other: ExpectedLoss) -> ExpectedLoss:
         return ExpectedLoss(self.failed + other.failed, self.seconds + other.seconds)
 
-    def text(self) -> str:
-        """``3.1 failed writes, 210 s of work``."""
+    def text(self, writes: int = 0) -> str:
+        """``3.1 failed writes, 210 s of work``. ``writes`` as in ``failed_text``."""
         work = f"{self.seconds:,.0f} s" if self.seconds < _LONG else f"{self.seconds / HOUR:,.1f} h"
-        failed = f"{self.failed:,.1f}" if self.failed >= 0.05 or not self.failed else "less than 0.1"
-        return f"{failed} failed writes, {work} of work"
+        work = work if self.seconds >= 1 else "less than 1 s"
+        return f"{failed_text(self.failed, writes)} failed writes, {work} of work"
+
+
+def failed_text(failed: float, writes: int = 0) -> str:
+    """An expected number of failed writes for people: ``3.1``, or with the number of writes that it is computed from
+    the range of two standard errors, ``2.8 to 3.5``. It is never 0.0: a writer that conflicts may fail.
+    """
+    spread = failed * 2 / math.sqrt(writes) if writes else 0.0
+    low, high = (f"{each:,.1f}" for each in (max(failed - spread, 0.0), failed + spread))
+    if high == "0.0":
+        return "less than 0.1"
+    return high if low == high else f"up to {high}" if low == "0.0" else f"{low} to {high}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,8 +226,8 @@ def week_of(failed: Iterable[float], seconds: Iterable[float]) -> WeekOfLoss:
 
 
 def failed_writes(week: WeekOfLoss) -> tuple[float, ...]:
-    """The expected numbers of failed writes, rounded for a plan."""
-    return tuple(round(each.failed, 3) for each in week)
+    """The expected numbers of failed writes, rounded for a plan. Zero is a week in which no writer conflicts."""
+    return tuple(max(round(each.failed, 3), 0.001) if each.failed else 0.0 for each in week)
 
 
 def lost_seconds(week: WeekOfLoss) -> tuple[float, ...]:

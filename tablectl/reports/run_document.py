@@ -88,7 +88,9 @@ def run_document(report: RunReport, context: Context, *, each_table: bool = Fals
         ),
         overview=overview_of(cards, "All tables of the run", ("Tables", "Result")),
         cards=cards,
-        summary=tuple(map(Cell, run_parts(report))),
+        summary=tuple(
+            Cell(each, tone="pending" if each.endswith("may have failed") else "") for each in run_parts(report)
+        ),
     )
 
 
@@ -144,21 +146,27 @@ def _result(group: Sequence[TableRun]) -> Iterator[Cell]:
         yield Cell(f"waited {'at most ' * (len(group) > 1)}{span_text(paced)} for `window.max_bytes_per_hour`")
 
 
+def _at_risk(group: Sequence[TableRun]) -> Iterator[Cell]:
+    if writers := list(dict.fromkeys(each.writer for run in group for each in run.possible_failures)):
+        yield Cell(f"may have failed: {listed(writers, 3)}", tone="pending")
+
+
 def _some(names: Sequence[str]) -> str:
     return f"{plural(len(names), 'table')} ({listed(names, _MOST_NAMES)})"
 
 
 def _card(group: tuple[TableRun, ...], planned: dict[str, TablePlan], shared: Collection[str] = ()) -> Card:
     run, good = group[0], group[0].outcome in GOOD
-    tone: Tone = "pending" if run.outcome is RunOutcome.WAITING else "good" if good else "bad"
+    risky = bool(run.possible_failures)
+    tone: Tone = "bad" if not good else "pending" if risky or run.outcome is RunOutcome.WAITING else "good"
     return Card(
         names=tuple(each.name for each in group),
         state=outcome_text(run),
         tone=tone,
-        mark=_MARKS.get(run.outcome, "x"),
+        mark="!" if good and risky else _MARKS.get(run.outcome, "x"),
         brief=tuple(_brief(group, shared)),
         details=(*_changes(run, planned), *(_details(run) if len(group) == 1 else _tables(group))),
-        row=(tuple(_result(group)),),
+        row=((*_result(group), *_at_risk(group)),),
     )
 
 

@@ -22,7 +22,7 @@ from tablectl.documents.document import (
 )
 from tablectl.documents.style import plural
 from tablectl.model.errors import ExitCode
-from tablectl.model.expected_loss import hour_text
+from tablectl.model.expected_loss import failed_text, hour_text
 from tablectl.model.plan import TableFailure
 from tablectl.model.report_methods import ReportMethods
 from tablectl.model.safe_text import size_text, time_text
@@ -187,8 +187,8 @@ def _files(table: TableUpkeep) -> Iterator[Cell]:
 
 def _cost(table: TableUpkeep) -> Iterator[Cell]:
     if table.failed_now is not None:
-        yield Cell(f"now {table.failed_now:.1f} failed writes expected")
+        yield Cell(f"now {failed_text(table.failed_now)} failed writes expected")
     if table.failed_least is not None and table.quietest is not None:
-        yield Cell(f"{hour_text(table.quietest)}: {table.failed_least:.1f}")
+        yield Cell(f"{hour_text(table.quietest)}: {failed_text(table.failed_least)}")
     if table.unknown:
         yield Cell(f"unknown: {table.unknown}", tone="quiet")

@@ -13,7 +13,16 @@ from tablectl.delta.protocol import Leaves
 from tablectl.documents.document import Verdict
 from tablectl.documents.style import plural
 from tablectl.model.errors import ExitCode
-from tablectl.model.expected_loss import DAYS, WeekOfLoss, hour_of_week, hour_text, quietest_hour, summed
+from tablectl.model.expected_loss import (
+    DAYS,
+    TableLoss,
+    WeekOfLoss,
+    failed_text,
+    hour_of_week,
+    hour_text,
+    quietest_hour,
+    summed,
+)
 from tablectl.model.file_layout import ClusteringState
 from tablectl.model.plan import (
     Backfill,
@@ -84,7 +93,9 @@ def run_parts(report: RunReport) -> list[str]:
     if report.failures:
         parts.append(f"{len(report.failures)} not readable")
     commits = sum(len(table.commits) for table in report.tables)
-    return [*(parts or ["nothing to do"]), f"{plural(commits, 'commit')} made"]
+    risky = sum(bool(table.possible_failures) for table in report.tables)
+    parts = [*(parts or ["nothing to do"]), f"{plural(commits, 'commit')} made"]
+    return [*parts, f"on {plural(risky, 'table')} writers may have failed"] if risky else parts
 
 
 def run_verdict(report: RunReport) -> Verdict:
@@ -93,6 +104,8 @@ def run_verdict(report: RunReport) -> Verdict:
     match report.exit_code:
         case ExitCode.DONE if any(table.outcome is RunOutcome.WAITING for table in report.tables):
             return Verdict("pending", "Waiting for history to age", parts)
+        case ExitCode.DONE if any(table.possible_failures for table in report.tables):
+            return Verdict("pending", "Applied and verified; writers may have failed", parts)
         case ExitCode.DONE:
             return Verdict("good", "Applied and verified" if report.committed else "Nothing to apply", parts)
         case ExitCode.PARTIAL if _only_shut(report):
@@ -284,6 +297,8 @@ def outcome_text(table: TableRun) -> str:
     if table.outcome is RunOutcome.ALREADY and (table.commits or table.message):  # the message names that run
         return "applied by another run of the same plan"
     words = _OUTCOMES[table.outcome]
+    if table.outcome is RunOutcome.APPLIED and table.possible_failures:
+        return f"{words}; writers may have failed"
     if table.outcome in GOOD or not table.commits:
         return words
     return "failed, applied in part" if words == "failed" else words.replace("not changed", "applied in part")
@@ -380,11 +395,12 @@ def _conflicts(table: TablePlan, phase: Phase) -> bool:
 
 
 _JOBS = 3
-_FEW = 30
-"""With fewer writes, a plan says how many it knows."""
-_NOTHING = 0.05
-"""Fewer failed writes are written as 0.0."""
+_FEW = 10
+"""Fewer writes are too few to tell what a statement costs."""
+_SAME = 0.05
+"""Expected numbers of failed writes that differ by less are not told apart."""
 _NO_WRITES = f"no writes in {DAYS} days"
+NO_QUIET_HOUR = "the quietest hour is unknown, because the commits cover less than a day"
 
 
 def statement_loss(table: TablePlan, statement: Statement, now: datetime | None) -> str:
@@ -393,7 +409,7 @@ def statement_loss(table: TablePlan, statement: Statement, now: datetime | None)
         return ""
     if table.loss.unknown:
         return f"unknown: {table.loss.unknown}"
-    return _week_text(table.loss.week_of_statement(statement.id), now, observed=table.loss.quietest is not None)
+    return _week_text([table.loss], table.loss.week_of_statement(statement.id), now)
 
 
 def tables_loss(tables: Sequence[TablePlan], now: datetime | None) -> str:
@@ -406,40 +422,36 @@ def tables_loss(tables: Sequence[TablePlan], now: datetime | None) -> str:
     if not known:
         reasons = {each.unknown for each in losses}
         return f"unknown: {reasons.pop() if len(reasons) == 1 else _NO_WRITES}" if reasons else ""
-    observed = all(each.quietest is not None for each in known)
-    text = _week_text(summed(each.week for each in known), now, observed=observed)
-    writes = sum(each.writes for each in known)
-    text += f", from {plural(writes, 'write')} in the log" if writes < _FEW else ""
+    text = _week_text(known, summed(each.week for each in known), now)
     most = [max((each.failed for each in loss.week), default=0.0) for loss in known]
-    if len(known) > 1 and max(most) - min(most) >= _NOTHING:
-        text += f"; at most {min(most):.1f} to {max(most):.1f} of a table"
+    if not text.startswith("unknown") and len(known) > 1 and max(most) - min(most) >= _SAME:
+        text += f"; at most {failed_text(min(most))} to {failed_text(max(most))} of a table"
     jobs = tuple(dict.fromkeys(job for each in known for job in each.jobs))
     text += f"; usual runs: {'; '.join(jobs[:_JOBS])}" if jobs else ""
     others = len(tables) - len(known)
     return f"{text}; unknown for {others:,} of the {len(tables):,} tables" if others else text
 
 
-NO_QUIET_HOUR = "the quietest hour is unknown, because the commits cover less than a day"
-
-
-def _week_text(week: WeekOfLoss, now: datetime | None, *, observed: bool) -> str:
-    if not week:
-        return ""
+def _week_text(losses: Sequence[TableLoss], week: WeekOfLoss, now: datetime | None) -> str:
+    """The one sentence about an expected loss: none by the rules, unknown, or a range with its evidence."""
+    writes, since = sum(each.writes for each in losses), min(each.since for each in losses)
+    start = f" since {time_text(since)[:10]}" if since else ""
+    evidence = f"{plural(writes, 'write')} in the log{start}"
     if not any(each.failed for each in week):
-        return "0.0 failed writes: none of the writers in the log fails"
+        return f"none: by the rules no writer of the log conflicts ({evidence})"
+    if writes < _FEW:
+        return f"unknown: too few to tell ({evidence}); a write like {'that' if writes == 1 else 'these'} can fail once"
     hour = None if now is None else hour_of_week(now.timestamp())
-    said = [f"now ({hour_text(hour)}): {week[hour].text()}"] if hour is not None else []
-    if not observed:
-        worst = max(week, key=lambda each: each.failed)
-        said = said or [f"up to {worst.text()}"]
-        return f"{said[0]}; {NO_QUIET_HOUR}"
-    quiet = quietest_hour(week, hour or 0)
-    if hour is not None and week[hour].failed - week[quiet].failed < _NOTHING:
-        return f"{said[0]}; no hour is quieter"
-    if hour is None:
-        busiest = max(range(len(week)), key=lambda each: week[each].failed)
-        said = [f"busiest: {hour_text(busiest)}, {week[busiest].text()}"]
-    return f"{said[0]}; quietest: {hour_text(quiet)}, {week[quiet].failed:,.1f}"
+    busiest, quiet = max(range(len(week)), key=lambda each: week[each].failed), quietest_hour(week, hour or 0)
+    told = f"now ({hour_text(hour)})" if hour is not None else f"busiest: {hour_text(busiest)}"
+    said = f"{told}: {week[busiest if hour is None else hour].text(writes)}"
+    if any(each.quietest is None for each in losses):
+        rest = NO_QUIET_HOUR
+    elif hour is not None and week[hour].failed - week[quiet].failed < _SAME:
+        rest = "no hour is quieter"
+    else:
+        rest = f"quietest: {hour_text(quiet)}, {failed_text(week[quiet].failed, writes)}"
+    return f"{said}; {rest}; from {evidence}"
 
 
 _WRITES = "it writes the table and does not read it"

@@ -111,7 +111,7 @@ def test_a_risk_that_many_tables_share_is_said_once() -> None:
     assert text.count("WRITE by root may have failed") == 1
     names = ", ".join(sorted((each.name for each in tables), key=natural_key)[:10])
     assert f"12 tables ({names} and 2 more): WRITE by root may have failed: no guard was seen." in text
-    assert re.search(r"\+ lone .*\n    risk +MERGE by ann may have failed", text)
+    assert re.search(r"! lone .*\n    risk +MERGE by ann may have failed", text)
     verbose = run_text(report, Style(width=400), verbose=True)
     assert verbose.count("WRITE by root may have failed") == 12, "each table has its own part"
 
@@ -120,7 +120,7 @@ def test_tables_with_equal_results_and_risks_are_one_group() -> None:
     report = RunReport(run="1", plan="2", tables=tuple(_risky(f"t{number}", "isolation") for number in range(12)))
     text = run_text(report, Style(width=400))
     assert text.count("WRITE by root may have failed") == 1
-    assert "+ 12 tables" in text
+    assert "! 12 tables" in text
 
 
 def test_a_comment_of_thousands_of_shared_risks_stays_short() -> None:
