@@ -8,13 +8,15 @@ needs; Delta rejects it where its check is on. ``default`` is a table without th
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
 
 from tablectl.attributes.base import Attribute, ChangeTarget, PlannedOperation, put_back, set_or_unset
 from tablectl.attributes.value_types import Declared, FieldType, ValueType
 from tablectl.delta import keys
 from tablectl.delta.properties import DEFAULT_FILE_RETENTION, DEFAULT_LOG_RETENTION, parse_interval
+from tablectl.model.operations import Operation, SetProperties
 from tablectl.model.plan import Basis, Change, Reason, Value
 from tablectl.model.table import LiveTable
 
@@ -28,6 +30,7 @@ _FIELDS = tuple(
     )
 )
 _KEYS: Mapping[str, str] = MappingProxyType({each.name: each.key for each in _FIELDS})
+_PAIRS = (("log", "deleted_files"), ("deleted_files", "log"))
 _LOST: Mapping[str, str] = MappingProxyType({"log": "history", "deleted_files": "files"})
 
 
@@ -64,7 +67,7 @@ class Retention(Attribute):
         if log is None or files is None:
             return None
         if log >= files:
-            return None if planned or change.after == DEFAULT else _set_alone(change, other)
+            return None
         return Reason(
             reason=f"the log would be kept for {span_text(after['log'])} and deleted files for "
             f"{span_text(after['deleted_files'])}{'' if planned else f' (`{other}` is not changed)'}; "
@@ -95,15 +98,30 @@ class Retention(Attribute):
         return {_KEYS[key]: None if value == DEFAULT else value for key, value in items}
 
 
-def _set_alone(change: Change, other: str) -> Reason | None:
-    """Delta compares a key that is set alone with the default of the other one, and not with its live value."""
-    alone = {change.key: _micros(change.after), other: _micros(_DEFAULTS[other])}
-    if (alone["log"] or 0) >= (alone["deleted_files"] or 0):
-        return None
-    return Reason(
-        reason=f"Delta compares `{change.key}` set alone with the default of `{other}`, {span_text(_DEFAULTS[other])}, "
-        "and not with the table's value",
-        fix="set both properties yourself in one ALTER TABLE, after which this policy holds",
+def with_other_key(operations: Sequence[PlannedOperation], basis: Basis) -> tuple[PlannedOperation, ...]:
+    """The operations, with both keys in one ``ALTER TABLE`` where Delta would reject one alone.
+
+    Delta compares a key that is set alone with the default of the other one, and not with its value in the table
+    (``validateTombstoneAndLogRetentionDurationCompatibility`` in ``DeltaConfig.scala`` of Delta 4.4.0). So the other
+    key is set to the value that it has.
+    """
+    sets = [each.operation.values for each in operations if isinstance(each.operation, SetProperties)]
+    planned = {key for values in sets for key, _ in values}
+
+    def whole(operation: Operation | None) -> Operation | None:
+        if not isinstance(operation, SetProperties):
+            return operation
+        values = dict(operation.values)
+        own = [(name, other) for name, other in _PAIRS if _KEYS[name] in values and _KEYS[other] not in planned]
+        for name, other in own:
+            stored = basis.stored_text(_KEYS[other])
+            lengths = {name: _micros(values[_KEYS[name]]), other: _micros(_DEFAULTS[other])}
+            if stored and _micros(stored) is not None and (lengths["log"] or 0) < (lengths["deleted_files"] or 0):
+                values[_KEYS[other]] = stored
+        return operation if len(values) == len(operation.values) else SetProperties(tuple(sorted(values.items())))
+
+    return tuple(
+        replace(each, operation=whole(each.operation) or each.operation, undo=whole(each.undo)) for each in operations
     )
 
 

@@ -311,7 +311,7 @@ def _against_v3(change: Change, live: LiveTable, target: ChangeTarget) -> Iterat
     if is_true(live.property(keys.ROW_TRACKING_SUSPENDED)):
         yield Reason(
             reason="row tracking is suspended, as a drop of it that broke off leaves it, and V3 turns it on",
-            fix=f"unset {keys.ROW_TRACKING_SUSPENDED} yourself first",
+            fix="declare `row_tracking: enabled` first, which ends the suspension, and `uniform` once that is applied",
         )
     if is_true(live.property(keys.ROW_TRACKING)):
         yield Reason(

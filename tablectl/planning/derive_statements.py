@@ -14,6 +14,7 @@ from types import MappingProxyType
 
 from tablectl.attributes.base import ChangeTarget, PlannedOperation
 from tablectl.attributes.policy import attribute, basis_of
+from tablectl.attributes.retention import with_other_key
 from tablectl.conflicts.statement_phases import phase_of
 from tablectl.conflicts.streaming_readers import ReaderEffect, ReaderStop, stale_handles, stopped_readers, stream_reader
 from tablectl.delta.databricks_runtimes import replaces_partitions
@@ -37,6 +38,7 @@ from tablectl.model.table_options import NO_OPTIONS, TableOptions
 def operations_for(changes: Sequence[Change], basis: Basis) -> tuple[PlannedOperation, ...]:
     """The operations of the changes, in their order. They depend only on the changes and the basis."""
     made = tuple(each for change in changes for each in attribute(change.attribute).act(change, basis))
+    made = with_other_key(made, basis)
     return _in_place(made) if basis.partitioned and replaces_partitions(basis.runtime) else made
 
 
