@@ -49,7 +49,7 @@ SHOWN = {
     ("reports/drift_document.py", "_last"),
     ("commands/status.py", "_place"),
     ("planning/undo.py", "TableUndo.name"),
-    ("support/json_text.py", "json_form"),
+    ("support/typed_json.py", "json_form"),
     ("support/json_text.py", "write_json.<locals>.lines"),
 }
 """Functions that show the name of any table, of one that failed, too."""

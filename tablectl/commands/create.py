@@ -39,7 +39,8 @@ from tablectl.policies.field_types import Text, flag
 from tablectl.policies.repository import Paths, read_text, shown_path
 from tablectl.policies.spelling_hints import is_slip
 from tablectl.reports.render import ReportFormat
-from tablectl.support.json_text import UNWRITTEN, write_json
+from tablectl.support.json_text import write_json
+from tablectl.support.typed_json import Unwritten
 
 _SHOWN = 10
 _TWO = "give its columns (--schema FILE, in Python `schema`) or a table that has them (--like, `like`)"
@@ -96,7 +97,7 @@ class Created:
     """``already``: it existed, with the same columns and everything that the policy declares."""
     sql: str
     """The statement."""
-    later: tuple[str, ...] = field(default=(), metadata=UNWRITTEN)
+    later: Unwritten[tuple[str, ...]] = ()
     """The statements of the next plan: no CREATE TABLE says them."""
 
 

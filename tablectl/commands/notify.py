@@ -17,6 +17,7 @@ from tablectl.reports.notification import Notification, SentNotification, for_co
 from tablectl.reports.report_context import Context
 from tablectl.support.json_text import write_json
 from tablectl.support.processes import Invocation, ProcessLimits, run_captured
+from tablectl.support.typed_json import json_form
 
 _MOST = 20
 """Receivers that are told. More are a mistake."""
@@ -63,7 +64,7 @@ def send_notification(
 def _run(receiver: NotifyConfig, told: SentNotification, out: Output, environ: Mapping[str, str]) -> str:
     """Run a command and return why it failed. Its output is shown, up to a limit."""
     variables = {**environ, "TABLECTL_EVENT": told.event}
-    command = Invocation(receiver.command, environ=variables, given=write_json(told).encode() + b"\n")
+    command = Invocation(receiver.command, environ=variables, given=write_json(json_form(told)).encode() + b"\n")
     ran = run_captured(command, _MOST_BYTES, ProcessLimits(receiver.timeout, grace=_GRACE), merged=True)
     _show(ran.out, out)
     return f"it {ran.why}" if ran.why else ""

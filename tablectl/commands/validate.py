@@ -26,7 +26,7 @@ from tablectl.policies.yaml_nodes import SourceFile
 from tablectl.reports.lint_document import counted, findings_lines
 from tablectl.reports.render import ReportFormat
 from tablectl.reports.report_context import Context
-from tablectl.support.json_text import json_form
+from tablectl.support.typed_json import json_form
 
 _Format = Annotated[ReportFormat, output_format((*TEXT_AND_JSON, ReportFormat.SARIF))]
 

@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import ClassVar, TypeVar
+from typing import TypeVar
 
 from tablectl.delta.credentials import find_credentials, scrub
 from tablectl.delta.locations import canonical_location, is_absolute
@@ -87,7 +87,6 @@ class TableName:
     ``text`` is the name as people write it, ``sql`` the name in statements, ``key`` the identity of the table.
     """
 
-    WRITTEN_AS: ClassVar[str] = "text"
     catalog: str
     parts: tuple[str, ...]
 

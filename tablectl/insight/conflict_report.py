@@ -5,8 +5,10 @@ document with a grid of operations, the reasons, and what the policy changes.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from string import ascii_lowercase
+
+from pydantic import computed_field
 
 from tablectl.attributes.policy import Policy, basis_of
 from tablectl.conflicts.expected_writers import ExpectedWriters
@@ -53,7 +55,7 @@ from tablectl.model.table import LiveTable
 from tablectl.model.table_options import NO_OPTIONS, TableOptions
 from tablectl.planning.derive_statements import operations_for, refusals_for
 from tablectl.planning.diff import diff
-from tablectl.support.json_text import UNWRITTEN, in_json
+from tablectl.support.typed_json import AsText, Unwritten
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,42 +74,42 @@ class ContextComparison:
     """The matrices of one client, or of several clients with equal outcomes."""
 
     clients: tuple[Client, ...]
-    live: Matrix = field(metadata=UNWRITTEN)
-    planned: Matrix | None = field(metadata=UNWRITTEN)
+    live: Unwritten[Matrix]
+    planned: Unwritten[Matrix | None]
     """The matrix after the policy is applied; ``None`` if it changes nothing."""
 
+    @computed_field
     @property
-    @in_json
     def isolation(self) -> Level:
         """The level at which these clients commit."""
         return self.live.setting.level
 
+    @computed_field
     @property
-    @in_json
     def isolation_pinned(self) -> bool:
         """Whether the table sets the level."""
         return self.live.setting.stored_level is not None
 
+    @computed_field
     @property
-    @in_json
     def pairs(self) -> tuple[MatrixCell, ...]:
         """All pairs of operations."""
         return self.live.cells
 
+    @computed_field
     @property
-    @in_json
     def streaming_readers(self) -> tuple[StreamingReader, ...]:
         """The streams that read the table."""
         return streaming_readers(self.live)
 
+    @computed_field
     @property
-    @in_json
     def row_level(self) -> tuple[RowLevel, ...]:
         """Row-level concurrency as the table is."""
         return row_levels(self.live.setting)
 
+    @computed_field
     @property
-    @in_json
     def policy(self) -> PolicyEffect | None:
         """What the policy changes; ``None`` if it changes nothing."""
         if self.planned is None:
@@ -120,7 +122,7 @@ class ContextComparison:
 class ConflictReport:
     """The conflicts on one table."""
 
-    live: LiveTable = field(metadata=UNWRITTEN)
+    live: Unwritten[LiveTable]
     declared: bool
     """Whether a policy applies to the table."""
     changes: tuple[Change, ...]
@@ -130,20 +132,20 @@ class ConflictReport:
     views: tuple[ContextComparison, ...]
     format: int = 2
 
+    @computed_field
     @property
-    @in_json
-    def table(self) -> TableName:
+    def table(self) -> AsText[TableName]:
         """Its name."""
         return self.live.name
 
+    @computed_field
     @property
-    @in_json
     def version(self) -> int:
         """The version that the outcomes are of."""
         return self.live.version
 
+    @computed_field
     @property
-    @in_json
     def operations(self) -> Mapping[str, str]:
         """The names of all operations, by key."""
         found = (matrix for view in self.views for matrix in (view.live, view.planned) if matrix)

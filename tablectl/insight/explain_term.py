@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
+
+from pydantic import computed_field
 
 from tablectl.conflicts.databricks_rules import NEWEST_DOCUMENTED
 from tablectl.conflicts.delta_spark_rules import RELEASES
@@ -28,7 +30,7 @@ from tablectl.insight.glossary import Term
 from tablectl.insight.matrix import CellOutcome, CellVerdict, MatrixCell, decide_pair, matrix
 from tablectl.insight.table_operations import OperationGroup, operation
 from tablectl.model.table import LiveTable
-from tablectl.support.json_text import UNWRITTEN, in_json
+from tablectl.support.typed_json import AsText, Unwritten
 
 _LITERALS: Mapping[str, str] = MappingProxyType(
     {
@@ -117,11 +119,11 @@ class TermContext:
     """
 
     where: str
-    setting: ConflictContext = field(metadata=UNWRITTEN)
+    setting: Unwritten[ConflictContext]
     pairs: tuple[MatrixCell, ...]
 
+    @computed_field
     @property
-    @in_json
     def isolation(self) -> Level:
         """The level of such a table."""
         return self.setting.level
@@ -132,7 +134,7 @@ class TermExplanation:
     """A term with the places where it applies."""
 
     term: Term
-    table: TableName | None
+    table: AsText[TableName] | None
     """The given table; ``None`` if none was given."""
     causes: tuple[TermContext, ...]
     example: AnomalyExample | None = None

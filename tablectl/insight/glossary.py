@@ -10,10 +10,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 
+from pydantic import computed_field
+
 from tablectl.conflicts.transactions import Conflict, Level
 from tablectl.delta.client_families import DELTA_RS
 from tablectl.insight.explain_word import PageRow, conflict_rows
-from tablectl.support.json_text import in_json
 
 _WHAT_TO_DO = "what to do"
 """The column that the tables of terms have."""
@@ -35,8 +36,8 @@ class Term:
     detail: str = ""
     """The meaning of the part of the error class that was asked for: ``ROW_LEVEL_CHANGES``."""
 
+    @computed_field
     @property
-    @in_json
     def exception(self) -> str:
         """What Spark raises for it; empty for an isolation level."""
         return self.conflict.exception if self.conflict else ""

@@ -8,10 +8,12 @@ them. A fix is found by deciding the same pair again, with one fact changed.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Literal
+
+from pydantic import computed_field
 
 from tablectl.conflicts.databricks_rules import NOT_DOCUMENTED, row_level, row_level_limits
 from tablectl.conflicts.rules import decide_all, rules_of
@@ -30,7 +32,7 @@ from tablectl.insight.table_operations import (
     operations_of,
 )
 from tablectl.model.commit_contents import CommittedTransaction
-from tablectl.support.json_text import UNWRITTEN, in_json
+from tablectl.support.typed_json import AsKey, Unwritten
 
 
 class CellVerdict(StrEnum):
@@ -81,36 +83,36 @@ class CellOutcome:
 class MatrixCell:
     """The outcome of the current operation after the committed one."""
 
-    current: TableOperation
-    committed: TableOperation
-    overlapping: ConflictOutcome = field(metadata=UNWRITTEN)
+    current: AsKey[TableOperation]
+    committed: AsKey[TableOperation]
+    overlapping: Unwritten[ConflictOutcome]
     """Where both touch the same partition or file, or are the same stream."""
-    separate: ConflictOutcome = field(metadata=UNWRITTEN)
+    separate: Unwritten[ConflictOutcome]
     """Where they touch different ones, and their conditions say so."""
-    setting: ConflictContext = field(metadata=UNWRITTEN)
+    setting: Unwritten[ConflictContext]
 
+    @computed_field
     @property
-    @in_json
     def meeting(self) -> CellOutcome:
         """The outcome for the same data."""
         return CellOutcome.of(self.overlapping, self.setting.client)
 
+    @computed_field
     @property
-    @in_json
     def apart(self) -> CellOutcome:
         """The outcome for different data."""
         return CellOutcome.of(self.separate, self.setting.client)
 
+    @computed_field
     @property
-    @in_json
     def avoid(self) -> tuple[str, ...]:
         """The changes with which the current transaction would commit, the least intrusive first. Empty if it commits
         already, and if only running one after the other helps.
         """
         return () if self.overlapping.succeeds else tuple(_fixes(self, self.setting))
 
+    @computed_field
     @property
-    @in_json
     def verdict(self) -> CellVerdict:
         """Both outcomes in one word."""
         if self.overlapping.succeeds:
@@ -254,11 +256,11 @@ class RowLevel:
     sources: str
     """The ids of the facts that say so."""
 
-    limits: tuple[str, ...] = field(metadata=UNWRITTEN)
+    limits: Unwritten[tuple[str, ...]]
     """The ids of the facts that prevent it."""
 
+    @computed_field
     @property
-    @in_json
     def why_not(self) -> str:
         """What prevents it; empty if it applies."""
         return "; ".join(dict.fromkeys(_LIMITS[each] for each in self.limits))
@@ -278,7 +280,7 @@ def row_levels(setting: ConflictContext) -> tuple[RowLevel, ...]:
 class StreamingReader:
     """A stream that reads the table, after a commit of an operation."""
 
-    committed: TableOperation
+    committed: AsKey[TableOperation]
     effect: str
     """``goes_on``, ``restarts`` or ``stops``."""
     condition: str

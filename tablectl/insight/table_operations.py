@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from types import MappingProxyType
-from typing import ClassVar, Literal
+from typing import Literal
 
 from tablectl.conflicts.transactions import NOTHING, CurrentTransaction, Reads
 from tablectl.delta import keys
@@ -81,9 +81,7 @@ Transactions = Callable[[ConflictContext, Place], tuple[Transaction, ...]]
 
 @dataclass(frozen=True, slots=True)
 class TableOperation:
-    """An operation: a row and a column of the matrices. As JSON it is its key."""
-
-    WRITTEN_AS: ClassVar[str] = "key"
+    """An operation: a row and a column of the matrices."""
 
     key: str
     """For the command line and tests: ``vectors-on``."""

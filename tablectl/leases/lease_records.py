@@ -12,7 +12,7 @@ import logging
 import math
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -395,7 +395,7 @@ def _follows(store: RecordStore, record: LeaseRecord, after: LeaseRecord | None)
 
 def dump_record(record: LeaseRecord) -> bytes:
     """The record as stored."""
-    return write_json(record, ascii=False).encode()
+    return write_json(asdict(record), ascii=False).encode()
 
 
 def prune(store: RecordStore, seq: int) -> None:

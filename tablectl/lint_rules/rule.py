@@ -5,7 +5,7 @@ are known.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import date
 from typing import Literal, get_args
 
@@ -19,7 +19,7 @@ from tablectl.model.plan import Change, Value
 from tablectl.model.table import LiveTable
 from tablectl.model.table_options import NO_OPTIONS, TableLock, TableOptions
 from tablectl.model.upkeep import UpkeepPolicy
-from tablectl.support.json_text import UNWRITTEN
+from tablectl.support.typed_json import Unwritten
 
 Found = Iterator[tuple[str, str]]
 """The findings of a check: the message, and the id of the attribute or property; empty for the whole table."""
@@ -162,9 +162,9 @@ class LintRule:
     harm: Harm = "debt"
     properties: tuple[str, ...] = ()
     """The table properties that the rule is about, in Delta's spelling."""
-    mend: Callable[[LintedState], Mend] = field(default=lambda _: (), metadata=UNWRITTEN)
+    mend: Unwritten[Callable[[LintedState], Mend]] = lambda _: ()
     """The policy that mends a finding; empty if a person has to decide."""
-    check: Callable[[LintedState], Found] | None = field(default=None, metadata=UNWRITTEN)
+    check: Unwritten[Callable[[LintedState], Found] | None] = None
     """``None`` if another module makes the findings."""
 
     def __call__(self, check: Callable[[LintedState], Found]) -> LintRule:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from pydantic import computed_field
+
 from tablectl.delta.keys import NOTHING_SET
 from tablectl.delta.protocol import Client
 from tablectl.model.stamp import Stamp, read_stamp
-from tablectl.support.json_text import UNWRITTEN, in_json
+from tablectl.support.typed_json import Unwritten
 
 UNKNOWN_CLIENT = Client("unknown")
 
@@ -41,39 +43,39 @@ class Commit:
     operation: str
     user: str = ""
     client: Client = UNKNOWN_CLIENT
-    user_metadata: str = field(default="", metadata=UNWRITTEN)
-    changes_metadata: bool = field(default=False, metadata=UNWRITTEN)
+    user_metadata: Unwritten[str] = ""
+    changes_metadata: Unwritten[bool] = False
     """Whether the commit has a ``metaData`` or ``protocol`` action, or writes a domain other than row tracking's."""
-    changes_data: bool = field(default=False, metadata=UNWRITTEN)
+    changes_data: Unwritten[bool] = False
     """Whether the commit adds or removes files."""
-    overwrites: bool = field(default=False, metadata=UNWRITTEN)
+    overwrites: Unwritten[bool] = False
     """Whether the commit replaced the whole table."""
-    schema_writer: bool = field(default=False, metadata=UNWRITTEN)
+    schema_writer: Unwritten[bool] = False
     """Whether the commit changes both data and metadata, as schema evolution and identity columns do."""
     engine: str = ""
     """The unchanged ``engineInfo``, from which ``client`` is derived."""
     parameters: Mapping[str, str] = field(default_factory=lambda: NOTHING_SET)
     """The operation's parameters that are not null, as ``DESCRIBE HISTORY`` shows them. A cut value ends with …"""
-    metrics: Mapping[str, str] = field(default_factory=lambda: NOTHING_SET, metadata=UNWRITTEN)
+    metrics: Unwritten[Mapping[str, str]] = field(default_factory=lambda: NOTHING_SET)
     """The operation's metrics, in the same form."""
-    tags: Mapping[str, str] = field(default_factory=lambda: NOTHING_SET, metadata=UNWRITTEN)
+    tags: Unwritten[Mapping[str, str]] = field(default_factory=lambda: NOTHING_SET)
     """The writer's tags for the commit, such as ``delta.rowTracking.preserved``."""
-    read_version: int | None = field(default=None, metadata=UNWRITTEN)
+    read_version: Unwritten[int | None] = None
     """The version that the transaction started from."""
-    isolation: str = field(default="", metadata=UNWRITTEN)
+    isolation: Unwritten[str] = ""
     """The isolation level of the transaction: ``Serializable``, ``WriteSerializable``, ``SnapshotIsolation``."""
-    blind_append: bool | None = field(default=None, metadata=UNWRITTEN)
+    blind_append: Unwritten[bool | None] = None
     """Whether the commit only added files and read none; ``None`` if unknown."""
-    transactions: tuple[AppTransaction, ...] = field(default=(), metadata=UNWRITTEN)
-    first_file: int = field(default=0, metadata=UNWRITTEN)
+    transactions: Unwritten[tuple[AppTransaction, ...]] = ()
+    first_file: Unwritten[int] = 0
     """When the first of its new files was written, in milliseconds since the epoch; 0 if unknown."""
     job: Mapping[str, str] = field(default_factory=lambda: NOTHING_SET)
     """The job, notebook and cluster of the commit, as Databricks records them: ``jobId``, ``jobName``, ``runId``, …,
     ``notebookId``, ``clusterId``; and ``STATEMENT_ID``.
     """
 
+    @computed_field
     @property
-    @in_json
     def stamp(self) -> Stamp | None:
         """The run of tablectl that made it; ``None`` for other commits."""
         return read_stamp(self.user_metadata)

@@ -4,7 +4,7 @@ them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal
 
@@ -18,7 +18,7 @@ from tablectl.model.report_methods import ReportMethods
 from tablectl.model.table_options import NO_OPTIONS, TableOptions
 from tablectl.model.upkeep import UpkeepKind
 from tablectl.model.writers_in_history import NO_EVIDENCE, ClientFact, PartitionWriter, WriterEvidence
-from tablectl.support.json_text import OMITTED
+from tablectl.support.typed_json import Omitted
 
 Value = str | tuple[str, ...] | None
 """An attribute's value in a plan: text, a list of columns, or ``None`` for a property that is not set."""
@@ -134,7 +134,7 @@ class CommitEffect:
     """Whether it changes the catalog's entry of the table, and makes no commit that a source names."""
     moves: bool = False
     """Whether the table's location is another one afterwards."""
-    scans: bool = field(default=False, metadata=OMITTED)
+    scans: Omitted[bool] = False
     """Whether it reads all rows of the table before its commit."""
 
 
@@ -150,7 +150,7 @@ class Rewrite:
     """Whether all files are rewritten, instead of only those with deletion vectors."""
     files_at_most: int | None
     bytes_at_most: int | None
-    copies: bool = field(default=False, metadata=OMITTED)
+    copies: Omitted[bool] = False
     """Whether the rows are copied beside the live table, and only the last changes behind the gate."""
 
 
@@ -209,7 +209,7 @@ class Statement:
     """The SQL that undoes the statement; empty if ``undo_note`` says why there is none."""
     undo_note: str = ""
     """What cannot be undone and stays, as a noun phrase."""
-    lost: tuple[str, ...] = field(default=(), metadata=OMITTED)
+    lost: Omitted[tuple[str, ...]] = ()
     """The ids of the changes whose old value no statement brings back."""
 
 
@@ -316,7 +316,7 @@ class Basis:
     it. Also the keys that a change has to remove by their exact text: old names, and CHECK constraints whose key
     another client wrote in a letter case that no statement about constraints finds.
     """
-    widened: bool = field(default=False, metadata=OMITTED)
+    widened: Omitted[bool] = False
     """Whether the schema says that a column's type was widened: files may have the narrower one."""
     marks: ClusteringState | None = None
     """How the data is clustered, if the plan needs it."""
@@ -385,15 +385,15 @@ class TablePlan:
     """The SQL that undoes all reversible statements of the table, in the order in which it must run."""
     tags: tuple[str, ...] = ()
     """The tags of the table's policy. Rules of the calendar can refer to them."""
-    owner: str = field(default="", metadata=OMITTED)
+    owner: Omitted[str] = ""
     """Who is responsible for the table, by its policy; empty if no policy says."""
-    window: TableWindow | None = field(default=None, metadata=OMITTED)
+    window: Omitted[TableWindow | None] = None
     """The window settings of the table's policy; ``None`` for those of the configuration alone."""
     loss: TableLoss | None = None
     """What the statements are expected to cost writers without a guard; ``None`` if no statement fails a write, or if
     the commits of the last 30 days were not read.
     """
-    broken: tuple[BrokenWriter, ...] = field(default=(), metadata=OMITTED)
+    broken: Omitted[tuple[BrokenWriter, ...]] = ()
     """The writers in the log that fail on every run after the apply, the newest first: their clients are locked out,
     or they name the partition columns. At most 20.
     """
@@ -473,19 +473,19 @@ class Plan(ReportMethods):
     """Tables that already match their policies."""
     unmatched: tuple[str, ...] = ()
     """Patterns that match no live table."""
-    standing: tuple[LintedTable, ...] = field(default=(), metadata=OMITTED)
+    standing: Omitted[tuple[LintedTable, ...]] = ()
     """Unchanged tables, by name, with the findings that no change waits for: errors, settings that do not hold, clients
     of the policy that have no access. They refuse nothing. Not written if empty.
     """
-    shard: str = field(default="", metadata=OMITTED)
+    shard: Omitted[str] = ""
     """The part of all tables that this is the plan of, such as ``2/8``; empty for all of them. Not written if empty."""
-    changed_since: str = field(default="", metadata=OMITTED)
+    changed_since: Omitted[str] = ""
     """The commit since which the policies of the plan's tables changed; empty for a plan of all policies. Not written
     if empty.
     """
-    besides: tuple[BesidesSettings, ...] = field(default=(), metadata=OMITTED)
+    besides: Omitted[tuple[BesidesSettings, ...]] = ()
     """By name, what the policies turn on or off besides settings. Not written if empty."""
-    compared: bool = field(default=False, metadata=OMITTED)
+    compared: Omitted[bool] = False
     """Whether ``besides`` is the difference from the base branch, or from `changed_since`. Otherwise it is all declared
     upkeep. Not written if false.
     """

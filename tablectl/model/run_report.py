@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from pydantic import computed_field
+
 from tablectl.model.errors import ExitCode
 from tablectl.model.plan import Phase, Refusal, TableFailure
 from tablectl.model.report_methods import ReportMethods
-from tablectl.support.json_text import in_json
 
 
 class RunOutcome(StrEnum):
@@ -356,8 +357,8 @@ class RunReport(ReportMethods):
         """Whether the run made any commit, according to the log, or to the engine if the log could not be read."""
         return any(table.commits or any(not each.error for each in table.statements) for table in self.tables)
 
+    @computed_field
     @property
-    @in_json
     def exit_code(self) -> ExitCode:
         """The exit code, as in docs/exit-codes.md. If anything was committed, every other failure makes the run a
         partial one.

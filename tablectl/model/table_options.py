@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import date
 from typing import Literal, get_args
 
-from tablectl.support.json_text import OMITTED
+from tablectl.support.typed_json import Omitted
 
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
@@ -81,10 +81,10 @@ class TableOptions:
     streams: tuple[tuple[str, str], ...] = ()
     """Streaming queries that read or write the table, with their checkpoints, sorted by name."""
 
-    engine_properties: tuple[tuple[str, str], ...] = field(default=(), metadata=OMITTED)
+    engine_properties: Omitted[tuple[tuple[str, str], ...]] = ()
     """The declared properties that no dialect knows, each with the engine that reads it, sorted by key."""
 
-    locked: TableLock | None = field(default=None, metadata=OMITTED)
+    locked: Omitted[TableLock | None] = None
     """Until when nothing may change the table; ``None`` without a lock."""
 
     def on(self, today: date) -> TableOptions:

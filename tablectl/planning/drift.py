@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+
+from pydantic import computed_field
 
 from tablectl.attributes.clustering import CLUSTERED_DATA
 from tablectl.attributes.deletion_vectors import FEATURE, DeletionVectors
@@ -18,7 +20,7 @@ from tablectl.model.table import CatalogDifference, LiveTable
 from tablectl.policies.declared_tables import TableSpec
 from tablectl.policies.write_live_values import AdoptableValue, Adoption
 from tablectl.policies.yaml_nodes import SourceFile
-from tablectl.support.json_text import OMITTED, UNWRITTEN, in_json
+from tablectl.support.typed_json import Omitted, Unwritten
 
 _ADDED = "numDeletionVectorsAdded"
 
@@ -51,8 +53,8 @@ class SlippedTable:
 class TableDrift:
     """A table that differs from its policy, or its catalog from its log."""
 
-    spec: TableSpec = field(metadata=UNWRITTEN)
-    live: LiveTable = field(metadata=UNWRITTEN)
+    spec: Unwritten[TableSpec]
+    live: Unwritten[LiveTable]
     differences: tuple[Difference, ...]
     applied: Commit | None = None
     """The newest commit that a tablectl apply made, among the commits that were searched."""
@@ -61,32 +63,32 @@ class TableDrift:
     trouble: str = ""
     """Why the table's history could not be read; empty if it could."""
 
+    @computed_field
     @property
-    @in_json
     def name(self) -> str:
         """Its name for people."""
         return self.spec.name.text
 
+    @computed_field
     @property
-    @in_json
     def location(self) -> str:
         """Where it lies."""
         return self.live.location
 
+    @computed_field
     @property
-    @in_json
     def version(self) -> int:
         """The version that was read."""
         return self.live.version
 
+    @computed_field
     @property
-    @in_json
     def tags(self) -> tuple[str, ...]:
         """Its tags, by its policy."""
         return tuple(self.spec.tags)
 
+    @computed_field
     @property
-    @in_json
     def owner(self) -> str:
         """Who is responsible for it, by its policy; empty if no policy says."""
         return self.spec.owner
@@ -107,15 +109,15 @@ class Drift(ReportMethods):
     """The maximum number of commits that were searched per table."""
     env: str = ""
     """The selected environment of `tablectl.yaml`; empty if none was selected."""
-    slipped: tuple[SlippedTable, ...] = field(default=(), metadata=OMITTED)
+    slipped: Omitted[tuple[SlippedTable, ...]] = ()
     """With `--all` or `--fail-on unmanaged`: tables that were created since the last apply, and not as declared."""
-    fails_on_slipped: bool = field(default=False, metadata=UNWRITTEN)
+    fails_on_slipped: Unwritten[bool] = False
     adoption: Adoption | None = None
     """The result of `--adopt`; null without it."""
     format: int = 2
 
+    @computed_field
     @property
-    @in_json
     def exit_code(self) -> ExitCode:
         """Without `--adopt`: 1 if a table or a history cannot be read, else 2 if a table differs, else 0."""
         codes = [ExitCode.ERROR] if self.failures or any(table.trouble for table in self.tables) else []

@@ -14,6 +14,8 @@ from functools import partial
 from itertools import islice
 from types import MappingProxyType
 
+from pydantic import computed_field
+
 from tablectl.delta.names import TableName, column_text
 from tablectl.lint_rules import DEFAULT_SEVERITIES, RULES, Severities
 from tablectl.lint_rules.rule import LintedState, RuleFinding, Seen
@@ -23,7 +25,6 @@ from tablectl.model.safe_text import printable
 from tablectl.model.table import LiveTable
 from tablectl.policies.declared_tables import TableSpec
 from tablectl.policies.own_rules import FAILED, OwnRule, TableToLint
-from tablectl.support.json_text import in_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +38,8 @@ class Linted:
     """Patterns that match no live table."""
     format: int = 2
 
+    @computed_field
     @property
-    @in_json
     def exit_code(self) -> ExitCode:
         """1 if a table cannot be read, otherwise 3 if a finding is an error, otherwise 0."""
         wrong = any(each.severity == "error" for table in self.tables for each in table.findings)

@@ -17,13 +17,13 @@ from tablectl.delta.locations import canonical_location
 from tablectl.delta.names import NameSyntaxError, is_environment
 from tablectl.model.calendar import ALWAYS
 from tablectl.model.errors import LimitError, PlanFileError, UsageError
-from tablectl.model.json_records import read_record
 from tablectl.model.plan import Plan, ProtocolFact, Statement, TablePlan
 from tablectl.model.safe_text import escape_output, listed
 from tablectl.planning.derive_statements import DerivedTable, derive_table
 from tablectl.planning.locked_out_clients import DERIVED, added_features
 from tablectl.planning.plan_table import consent_refusals, derived_findings
-from tablectl.support.json_text import MOST_VALUES, JsonBudgetError, check_json, json_form, read_json, write_json
+from tablectl.support.json_text import MOST_VALUES, JsonBudgetError, check_json, read_json, write_json
+from tablectl.support.typed_json import json_form, read_record
 from tablectl.version import __version__
 
 
@@ -85,7 +85,8 @@ def dump_plan(plan: Plan) -> bytes:
     """The plan file: sorted keys, no time, no host name. Equal plans give equal bytes, and the text is safe to print in
     logs. Raises ``PlanFileError`` for a plan that ``load_plan`` would refuse as too large.
     """
-    body = {**json_form(plan), "sha256": digest_of(plan)}
+    body = json_form(plan)
+    body["sha256"] = _digest(_canonical(body))
     text = escape_output(write_json(body, indent=1, sort=True, ascii=False)) + "\n"
     try:
         check_json(text, MAX_BYTES, MOST_VALUES)
@@ -96,7 +97,7 @@ def dump_plan(plan: Plan) -> bytes:
 
 def digest_of(plan: Plan) -> str:
     """The SHA-256 that ``dump_plan`` writes."""
-    return _digest(_canonical(plan))
+    return _digest(_canonical(json_form(plan)))
 
 
 def check_environment(plan: Plan, env: str | None) -> None:
@@ -210,7 +211,7 @@ def _no_constant(text: str) -> Any:
     raise ValueError(f"{text} is not JSON")
 
 
-def _canonical(body: Plan | dict[str, Any]) -> str:
+def _canonical(body: dict[str, Any]) -> str:
     """The keys of a plan file, without its digest, as canonical JSON."""
     return write_json(body, sort=True)
 

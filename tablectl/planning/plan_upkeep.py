@@ -31,7 +31,7 @@ from tablectl.model.upkeep import (
 )
 from tablectl.planning.derive_statements import DerivedTable, statement_of
 from tablectl.planning.plan_table import table_loss
-from tablectl.support.json_text import UNWRITTEN
+from tablectl.support.typed_json import Unwritten
 
 OPTIMIZE = "upkeep.optimize"
 VACUUM = "upkeep.vacuum"
@@ -68,9 +68,9 @@ class UpkeepTable(TablePlan):
     upkeep: UpkeepPolicy
     keeps: str | None = None
     """``retention.deleted_files`` of the policy; ``None`` if it declares none."""
-    clones: Callable[[], ShallowClones] = field(default=no_clones, metadata=UNWRITTEN)
+    clones: Unwritten[Callable[[], ShallowClones]] = no_clones
     """Looks for the shallow clones of this table, which read its files."""
-    made: Mapping[str, tuple[CommittedTransaction, ...]] = field(default_factory=dict, metadata=UNWRITTEN)
+    made: Unwritten[Mapping[str, tuple[CommittedTransaction, ...]]] = field(default_factory=dict)
     """The commits of each statement that conflict with writers, by its id."""
 
     @property

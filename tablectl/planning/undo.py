@@ -5,8 +5,10 @@ as far as the table still has what the run left.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Literal
+
+from pydantic import computed_field
 
 from tablectl.attributes.features import dropped_features
 from tablectl.attributes.policy import ATTRIBUTES, Policy, attribute
@@ -18,7 +20,7 @@ from tablectl.planning.drift import declarable
 from tablectl.planning.import_table import values_of_table
 from tablectl.policies.declared_tables import TableSpec
 from tablectl.policies.write_live_values import AdoptableValue
-from tablectl.support.json_text import UNWRITTEN, in_json
+from tablectl.support.typed_json import Unwritten
 
 Outcome = Literal["refused", "undo", "nothing"]
 """What an undo does to a table."""
@@ -48,20 +50,20 @@ class PastRun:
         found = [commit for table in self.tables for commit in table.commits]
         return tuple(sorted(found, key=lambda commit: (commit.timestamp, commit.version)))
 
+    @computed_field
     @property
-    @in_json
     def began(self) -> int:
         """When the first commit was made, in milliseconds since the epoch; 0 if unknown."""
         return min((commit.timestamp for commit in self.commits if commit.timestamp), default=0)
 
+    @computed_field
     @property
-    @in_json
     def ended(self) -> int:
         """When the last commit was made, in milliseconds since the epoch; 0 if unknown."""
         return max((commit.timestamp for commit in self.commits), default=0)
 
+    @computed_field
     @property
-    @in_json
     def users(self) -> tuple[str, ...]:
         """The users of the commits; the clients of commits without a user."""
         return tuple(dict.fromkeys(commit.user or commit.client.text() for commit in self.commits))
@@ -97,7 +99,7 @@ class ValueUndo:
 class TableUndo:
     """What a run changed on one table, and what an undo makes of it."""
 
-    spec: TableSpec = field(metadata=UNWRITTEN)
+    spec: Unwritten[TableSpec]
     commits: tuple[Commit, ...]
     """The run's commits, the oldest first."""
     values: tuple[ValueUndo, ...]
@@ -108,8 +110,8 @@ class TableUndo:
     trouble: str = ""
     """Why the values from before the run are unknown; empty if they are known."""
 
+    @computed_field
     @property
-    @in_json
     def name(self) -> str:
         """The table."""
         return self.spec.name.text

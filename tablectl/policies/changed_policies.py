@@ -15,7 +15,8 @@ from tablectl.policies.declared_tables import Specs, TableSpec, effect_of, resol
 from tablectl.policies.read_config import FILE, load_config
 from tablectl.policies.repository import has_policies, open_repository, variables_for
 from tablectl.support.git import GitError, find_checkout
-from tablectl.support.json_text import json_form, write_json
+from tablectl.support.json_text import write_json
+from tablectl.support.typed_json import json_form
 
 
 @dataclass(frozen=True, slots=True)

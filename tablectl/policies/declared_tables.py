@@ -32,7 +32,8 @@ from tablectl.policies.merge_layers import (
 from tablectl.policies.option_fields import options_of, upkeep_of, window_of
 from tablectl.policies.spelling_hints import shown
 from tablectl.policies.yaml_nodes import SourceFile
-from tablectl.support.json_text import json_form, write_json
+from tablectl.support.json_text import write_json
+from tablectl.support.typed_json import json_form
 
 _NONE = Declarations()
 
@@ -101,7 +102,7 @@ def digest_of_tables(specs: Iterable[TableSpec]) -> str:
 
 
 def _digest(effective: Sequence[Mapping[str, object]]) -> str:
-    canonical = write_json(effective, sort=True)
+    canonical = write_json(json_form(effective), sort=True)
     return hashlib.sha256(canonical.encode()).hexdigest()
 
 
@@ -115,12 +116,12 @@ def _effective(spec: TableSpec) -> dict[str, object]:
     return {
         "table": spec.name.key,
         "policy": spec.policy.declared,
-        "options": json_form(spec.options),
+        "options": spec.options,
         "location": spec.location,
         "tags": spec.tags,
-        **({"window": json_form(spec.window)} if spec.window else {}),
+        **({"window": spec.window} if spec.window else {}),
         **({"owner": spec.owner} if spec.owner else {}),
-        **({"upkeep": json_form(spec.upkeep)} if spec.upkeep else {}),
+        **({"upkeep": spec.upkeep} if spec.upkeep else {}),
     }
 
 

@@ -8,7 +8,9 @@ parsed again and checked before it is accepted.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+
+from pydantic import computed_field
 
 from tablectl.attributes.policy import attribute
 from tablectl.delta.names import NameSyntaxError, TableName
@@ -20,7 +22,7 @@ from tablectl.policies.merge_layers import Layer
 from tablectl.policies.variables import UndefinedVariableError, Variables, read_table, variables_of
 from tablectl.policies.write_yaml import Cut, SpliceError, Step, TextEdit, cut, cuts, outline, table_key
 from tablectl.policies.yaml_nodes import SourceFile
-from tablectl.support.json_text import OMITTED, UNWRITTEN, in_json
+from tablectl.support.typed_json import AsText, Omitted, Unwritten
 
 Texts = Mapping[str, str]
 """File name in messages → text of the file."""
@@ -30,13 +32,13 @@ Texts = Mapping[str, str]
 class AdoptableValue:
     """A value of a live table that its policy should declare."""
 
-    table: TableName
+    table: AsText[TableName]
     attribute: str
     key: str
     value: Value
     source: SourceFile
     """The place of the differing declaration."""
-    reason: str = field(default="", metadata=OMITTED)
+    reason: Omitted[str] = ""
     """Why it was not adopted."""
 
     @property
@@ -49,7 +51,7 @@ class AdoptableValue:
 class Adoption:
     """The changed files, and the values that could not be adopted."""
 
-    texts: Texts = field(metadata=UNWRITTEN)
+    texts: Unwritten[Texts]
     """The changed files only."""
     adopted: tuple[AdoptableValue, ...]
     left: tuple[AdoptableValue, ...]
@@ -57,8 +59,8 @@ class Adoption:
     written: bool = False
     """Whether the files were written; else it is a preview."""
 
+    @computed_field
     @property
-    @in_json
     def files(self) -> tuple[str, ...]:
         """The names of the changed files."""
         return tuple(sorted(self.texts))

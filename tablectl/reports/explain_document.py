@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 from tablectl.delta.databricks_runtimes import Capability, Runtime, can
@@ -15,7 +15,7 @@ from tablectl.model.plan import Value
 from tablectl.model.safe_text import value_text
 from tablectl.policies.effective_policy import Explanation
 from tablectl.policies.merge_layers import Layer, ResolvedValue
-from tablectl.support.json_text import OMITTED, UNWRITTEN
+from tablectl.support.typed_json import AsText, Omitted, Unwritten
 
 if TYPE_CHECKING:  # the conflict rules take longer to load than the explanation of a table
     from tablectl.planning.explain_property import PropertyExplanation
@@ -75,7 +75,7 @@ class ExplainedDeclaration(PolicyLine):
     """An entry or a pattern that applies to the table."""
 
     key: str
-    is_pattern: bool = field(metadata=UNWRITTEN)
+    is_pattern: Unwritten[bool]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,14 +120,14 @@ class ExplainedValue(DeclaredValue):
 
     name: str
     over: tuple[DeclaredValue, ...]
-    runtime: tuple[RuntimeNeed, ...] = field(default=(), metadata=OMITTED)
+    runtime: Omitted[tuple[RuntimeNeed, ...]] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class ExplainedTable:
     """The effective policy of a table."""
 
-    table: TableName
+    table: AsText[TableName]
     declarations: tuple[ExplainedDeclaration, ...]
     values: tuple[ExplainedValue, ...]
     not_named: tuple[str, ...]

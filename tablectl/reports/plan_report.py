@@ -17,7 +17,8 @@ from tablectl.reports.mask import Mask
 from tablectl.reports.plan_document import plan_document
 from tablectl.reports.report_context import Context
 from tablectl.reports.table_groups import plan_groups
-from tablectl.support.json_text import json_form, write_json
+from tablectl.support.json_text import write_json
+from tablectl.support.typed_json import json_form
 
 
 def document_of_plan(plan: Plan, mask: Mask, context: Context) -> Document:

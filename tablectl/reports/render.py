@@ -9,6 +9,7 @@ from tablectl.documents.document import Document
 from tablectl.documents.style import Style
 from tablectl.reports.report_context import Context
 from tablectl.support.json_text import write_json
+from tablectl.support.typed_json import json_form
 
 
 class ReportFormat(StrEnum):
@@ -53,7 +54,7 @@ def render(document: Document, form: ReportFormat, style: Style, context: Contex
 
             return document_text(document, style, verbose=verbose)
         case ReportFormat.JSON:
-            return document.json() if document.json else write_json(document.record, indent=2) + "\n"
+            return document.json() if document.json else write_json(json_form(document.record), indent=2) + "\n"
         case ReportFormat.MARKDOWN:
             from tablectl.reports.document_markdown import document_markdown  # noqa: PLC0415
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from tablectl.model.errors import ExitCode
-from tablectl.model.json_records import Schema, record_schema
 from tablectl.model.plan import Plan
 from tablectl.model.run_report import RunReport
 from tablectl.planning.drift import Drift
 from tablectl.planning.plan_file import FORMAT
 from tablectl.reports.status_document import LakeStatus
+from tablectl.support.typed_json import Schema, record_schema
 
 _DIGEST: Schema = {
     "description": "SHA-256 over all the rest, as canonical JSON.",

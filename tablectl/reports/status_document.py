@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from tablectl.attributes.policy import HIDDEN
@@ -27,7 +27,7 @@ from tablectl.model.plan import TableFailure
 from tablectl.model.report_methods import ReportMethods
 from tablectl.model.safe_text import listed, size_text, time_text
 from tablectl.reports.mask import Mask
-from tablectl.support.json_text import OMITTED
+from tablectl.support.typed_json import Omitted
 
 TableState = Literal[
     "as declared",
@@ -95,22 +95,22 @@ class TableStatus:
     log_retention: str = ""
     file_retention: str = ""
     error: str = ""
-    created_at: int | None = field(default=None, metadata=OMITTED)
+    created_at: Omitted[int | None] = None
     """The first commit. Read of tables without a policy, and of those to which none was ever applied."""
-    created_by: str = field(default="", metadata=OMITTED)
-    slipped: str = field(default="", metadata=OMITTED)
+    created_by: Omitted[str] = ""
+    slipped: Omitted[str] = ""
     """Set for such a table that is younger than the last apply of any table: the command that adopts or changes it."""
-    owner: str = field(default="", metadata=OMITTED)
+    owner: Omitted[str] = ""
     """Who is responsible for the table, by its policy."""
-    upkeep: tuple[str, ...] = field(default=(), metadata=OMITTED)
+    upkeep: Omitted[tuple[str, ...]] = ()
     """What upkeep is due by the policy: ``vacuum since 2026-11-21 11:00:00 UTC``; read with ``--debt`` only."""
-    small_files: int | None = field(default=None, metadata=OMITTED)
+    small_files: Omitted[int | None] = None
     """Files that an OPTIMIZE by the policy would merge, as above."""
-    vacuum_bytes: int | None = field(default=None, metadata=OMITTED)
+    vacuum_bytes: Omitted[int | None] = None
     """The bytes that a VACUUM would delete, by the metrics of commits, as above."""
-    log_files: int | None = field(default=None, metadata=OMITTED)
+    log_files: Omitted[int | None] = None
     """The commits in the log, as above."""
-    copy: str = field(default="", metadata=OMITTED)
+    copy: Omitted[str] = ""
     """What is left of a copy beside the table: how many parts, and since when."""
 
 

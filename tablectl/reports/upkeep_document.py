@@ -5,7 +5,7 @@ table.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from tablectl.documents.document import (
@@ -28,7 +28,7 @@ from tablectl.model.report_methods import ReportMethods
 from tablectl.model.safe_text import size_text, time_text
 from tablectl.model.upkeep import UpkeepTask, WriterFiles
 from tablectl.reports.mask import Mask
-from tablectl.support.json_text import OMITTED
+from tablectl.support.typed_json import Omitted
 
 UpkeepState = Literal["not readable", "refused", "due", "not due"]
 UPKEEP_STATES: tuple[UpkeepState, ...] = ("not readable", "refused", "due", "not due")
@@ -65,7 +65,7 @@ class TableUpkeep:
     """The quietest hour of the week, from 0 for Monday 00:00 UTC."""
     unknown: str = ""
     """Why these numbers are unknown."""
-    owner: str = field(default="", metadata=OMITTED)
+    owner: Omitted[str] = ""
     """Who is responsible for the table, by its policy."""
 
 

@@ -3,22 +3,17 @@
 Each text is bounded in bytes and in values before it is parsed: three bytes of JSON can be a value, for which Python
 takes about 100 bytes. Logs, plans, manifests, comments, records and answers of catalogs are written by others.
 
-A record (a dataclass) is its own JSON: an object with its fields, and with the properties that ``in_json`` marks.
-``model/json_records.py`` reads records.
+``typed_json`` does it for records, as far as jobs on Python 3.9 need not import them.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
-from dataclasses import fields
+from collections.abc import Mapping
 from datetime import datetime
-from functools import cache
 from json.encoder import encode_basestring, encode_basestring_ascii
 from types import MappingProxyType
-from typing import Any, TypeVar
-
-_Function = TypeVar("_Function", bound=Callable[..., object])
+from typing import Any
 
 LARGEST = 16 << 20
 """The maximum size of a text in bytes, unless its reader names another."""
@@ -75,54 +70,12 @@ def read_json(text: bytes | str, largest: int = LARGEST, values: int = VALUES, *
 
 
 _WORDS: Mapping[object, str] = MappingProxyType({None: "null", True: "true", False: "false"})
-OMITTED: Mapping[str, object] = MappingProxyType({"written": "if not the default"})
-"""The metadata of a field that is not written if it has its default value."""
-UNWRITTEN: Mapping[str, object] = MappingProxyType({"written": "never"})
-"""The metadata of a field that is not part of the JSON: ``in_json`` properties say what of it is."""
 
 
-def in_json(function: _Function) -> _Function:
-    """Marks the function of a property that belongs to the JSON of its record: ``@property``, then ``@in_json``."""
-    function.__dict__["in_json"] = True
-    return function
-
-
-def json_properties(kind: type[Any]) -> Mapping[str, property]:
-    """The properties of a record type that belong to its JSON, by name."""
-    found = {name: each for base in reversed(kind.__mro__) for name, each in vars(base).items()}
-    return {
-        name: each
-        for name, each in found.items()
-        if isinstance(each, property) and getattr(each.fget, "in_json", False)
-    }
-
-
-def json_form(record: object) -> Any:
-    """The JSON object of a record, whose values may be records; the text of a time.
-
-    A record whose class names a property as ``WRITTEN_AS`` is written as that property.
-    """
-    if isinstance(record, datetime):
-        return record.isoformat().replace("+00:00", "Z")
-    kind: Any = type(record)
-    names, omitted = _keys_of(kind)
-    if names is None:
-        return getattr(record, kind.WRITTEN_AS) if hasattr(kind, "WRITTEN_AS") else dict(record)  # type: ignore[call-overload]
-    found = {name: getattr(record, name) for name in names}
-    for name, default in omitted:
-        if found[name] == default:
-            del found[name]
-    return found
-
-
-@cache
-def _keys_of(kind: type[Any]) -> tuple[tuple[str, ...] | None, tuple[tuple[str, object], ...]]:
-    """The keys of a type, ``None`` if it is not written as an object, and those that are omitted with a default."""
-    if issubclass(kind, Mapping) or hasattr(kind, "WRITTEN_AS"):
-        return None, ()
-    known = [each for each in fields(kind) if each.metadata != UNWRITTEN]  # or ``TypeError``: not a record
-    omitted = tuple((each.name, each.default) for each in known if each.metadata == OMITTED)
-    return (*json_properties(kind), *(each.name for each in known)), omitted
+def _text_of(value: object) -> str:
+    if not isinstance(value, datetime):
+        raise TypeError(f"{type(value).__name__} is not JSON")
+    return value.isoformat().replace("+00:00", "Z")
 
 
 def write_json(
@@ -133,14 +86,14 @@ def write_json(
     ascii: bool = True,  # noqa: A002
     spaces: bool = False,
 ) -> str:
-    """The JSON of a value, a record, or both within each other. Raises ``TypeError`` for other objects.
+    """The JSON of a plain value, or of a time. Raises ``TypeError`` for other objects.
 
     Without ``indent`` it is one line, as short as possible unless ``spaces`` follow commas and colons. ``sort`` sorts
     keys; with ``ascii`` off, characters are not escaped.
     """
     if indent is None:
         separators = (", ", ": ") if spaces else (",", ":")
-        return json.dumps(value, default=json_form, sort_keys=sort, ensure_ascii=ascii, separators=separators)
+        return json.dumps(value, default=_text_of, sort_keys=sort, ensure_ascii=ascii, separators=separators)
     quote = encode_basestring_ascii if ascii else encode_basestring
 
     # `json.dumps` leaves its C encoder as soon as it indents: this takes a third of its time.
@@ -157,11 +110,10 @@ def write_json(
             return str(value)
         if isinstance(value, (str, int, float)):
             return json.dumps(value, ensure_ascii=ascii)
-        found = value if kind is dict else json_form(value)
-        if type(found) is str:
-            return quote(found)
+        if kind is not dict:
+            return quote(_text_of(value))
         inner = outer + " " * indent
-        parts = [f"{quote(key)}: {lines(found[key], inner)}" for key in (sorted(found) if sort else found)]
+        parts = [f"{quote(key)}: {lines(value[key], inner)}" for key in (sorted(value) if sort else value)]
         return f"{{{inner}{f',{inner}'.join(parts)}{outer}}}" if parts else "{}"
 
     return lines(value, "\n")

@@ -8,10 +8,9 @@ from dataclasses import replace
 import pytest
 
 from tablectl.model.errors import ExitCode
-from tablectl.model.json_records import read_record
 from tablectl.model.plan import Phase, Refusal, TableFailure
 from tablectl.model.run_report import CommitRun, RunOutcome, RunReport, StatementRun, TableRun
-from tablectl.support.json_text import write_json
+from tablectl.support.typed_json import json_form, read_record
 
 _COMMIT = CommitRun(version=1, operation="SET TBLPROPERTIES", user="ann", at=0)
 _REFUSAL = Refusal(change="partitioning", reason="no ALTER changes it", fix="rewrite the table")
@@ -99,7 +98,7 @@ def test_a_table_that_could_not_be_read() -> None:
 
 def test_a_report_is_read_back_from_its_json() -> None:
     report = _report(RunOutcome.APPLIED, RunOutcome.NO_WINDOW, committed=True, failures=1)
-    body = json.loads(write_json(report))
+    body = json_form(report)
     assert body.pop("exit_code") == ExitCode.PARTIAL
     assert read_record(RunReport, json.dumps(body)) == report
     assert report.committed

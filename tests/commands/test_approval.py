@@ -22,7 +22,6 @@ from tablectl.delta.protocol import READER_FEATURES
 from tablectl.lint_rules import RULES
 from tablectl.model.calendar import TableWindow
 from tablectl.model.errors import PlanFileError, TablectlError
-from tablectl.model.json_records import read_record
 from tablectl.model.plan import Change, Finding, Plan, ProtocolFact, TablePlan
 from tablectl.model.run_report import RunOutcome, RunReport
 from tablectl.model.table_options import CONSENTS
@@ -32,6 +31,7 @@ from tablectl.planning.plan_file import _canonical, _digest, dump_plan
 from tablectl.planning.plan_table import derived_findings
 from tablectl.policies.schemas import policy_schema
 from tablectl.reports.schema import plan_schema
+from tablectl.support.typed_json import read_record
 from tests.commands.conftest import Cli, FakeSpark, Repository, cli, fake_spark, repo
 from tests.commands.log_lake import Logged
 

@@ -24,7 +24,7 @@ from tablectl.leases.lease_records import (
     tail,
 )
 from tablectl.model.errors import WindowError
-from tablectl.model.json_records import read_record
+from tablectl.support.typed_json import read_record
 from tests.leases.lease_fakes import FakeClock, Fault, MemoryRecords, acquire, claim, numbered, try_acquire
 
 

@@ -10,9 +10,8 @@ import pytest
 from tablectl.attributes.policy import basis_of
 from tablectl.delta.protocol import Protocol
 from tablectl.delta.schema import Field, Schema
-from tablectl.model.json_records import read_record
 from tablectl.model.plan import Basis, Change, Phase, ProtocolFact, Statement, strictest
-from tablectl.support.json_text import json_form
+from tablectl.support.typed_json import json_form, read_record
 from tests.builders import live_table
 
 
@@ -60,7 +59,7 @@ def test_the_basis_of_a_live_table() -> None:
     basis = basis_of(live)
     assert (basis.identity, basis.clustered, basis.partitioned, basis.vectors) == (True, True, False, None)
     assert basis.client_list() == live.clients
-    assert read_record(Basis, json.dumps(basis, default=json_form)) == basis
+    assert read_record(Basis, json.dumps(json_form(basis))) == basis
 
 
 def test_statements_take_only_verbs_that_exist() -> None:

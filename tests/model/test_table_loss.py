@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tablectl.model.expected_loss import StatementLoss, TableLoss
-from tablectl.model.json_records import read_record
+from tablectl.support.typed_json import read_record
 
 WEEK = (0.5,) * 168
 

@@ -10,7 +10,7 @@ from tablectl.model.plan import ProtocolFact, TablePlan
 from tablectl.model.safe_text import cut
 from tablectl.model.table import LiveTable
 from tablectl.planning.plan_table import plan_table
-from tablectl.support.json_text import json_form
+from tablectl.support.typed_json import json_form
 
 Live = Callable[..., LiveTable]
 TablePlanner = Callable[..., TablePlan]
@@ -92,4 +92,4 @@ def test_a_long_value_as_declared_is_not_a_change(live: Live) -> None:
 
 
 def dump_plan_of(planned: TablePlan) -> str:
-    return json.dumps(planned, default=json_form)
+    return json.dumps(json_form(planned))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable
 from typing import Any
@@ -16,7 +15,7 @@ from tablectl.insight.conflict_context import Assumption
 from tablectl.insight.conflict_report import ConflictReport, conflict_report, document_of_conflicts
 from tablectl.model.table import LiveTable
 from tablectl.reports.document_text import document_text
-from tablectl.support.json_text import write_json
+from tablectl.support.typed_json import json_form
 
 Golden = Callable[[str, str], None]
 Live = Callable[..., LiveTable]
@@ -27,7 +26,7 @@ def conflicts_text(report: ConflictReport, style: Style, *, everything: bool = F
 
 
 def conflicts_json(report: ConflictReport) -> Any:
-    return json.loads(write_json(document_of_conflicts(report).record))
+    return json_form(document_of_conflicts(report).record)
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Callable
@@ -19,7 +18,7 @@ from tablectl.insight.statements.compare import Comparison, compare_statements, 
 from tablectl.model.table import LiveTable
 from tablectl.reports.document_markdown import document_markdown
 from tablectl.reports.document_text import document_text
-from tablectl.support.json_text import write_json
+from tablectl.support.typed_json import json_form
 
 _MERGE = """MERGE INTO lake.sales.orders AS t
   USING updates AS s
@@ -34,7 +33,7 @@ def between_text(found: Comparison, style: Style) -> str:
 
 
 def between_json(found: Comparison) -> Any:
-    return json.loads(write_json(document_of_pair(found).record))
+    return json_form(document_of_pair(found).record)
 
 
 def overlapping(live: Callable[..., LiveTable], first: str = _MERGE, second: str = _DELETE, **facts: Any) -> Comparison:

@@ -84,6 +84,6 @@ def test_what_is_not_a_run(run_body: Any) -> None:
 def test_each_key_says_what_it_is(plan_body: Any) -> None:
     statement = plan_schema()["$defs"]["Statement"]["properties"]
     assert statement["fails"]["description"] == "Which concurrent writers would fail, and how; empty if none."
-    assert statement["phase"]["enum"] == ["free", "rewrite", "closed"]
+    assert plan_schema()["$defs"]["Phase"]["enum"] == ["free", "rewrite", "closed"]
     policies = "SHA-256 of the policies: of all, or with `changed_since` of those of the plan's tables."
     assert plan_schema()["properties"]["policies"]["description"] == policies

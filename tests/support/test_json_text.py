@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import ast
 import json
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
@@ -19,22 +16,13 @@ import tablectl_guard
 from tablectl.model.errors import PlanFileError, UsageError
 from tablectl.planning.plan_file import load_plan
 from tablectl.policies.dbt_manifest import read_manifest
-from tablectl.support.json_text import (
-    LARGEST,
-    OMITTED,
-    UNWRITTEN,
-    VALUES,
-    JsonBudgetError,
-    in_json,
-    read_json,
-    write_json,
-)
+from tablectl.support.json_text import LARGEST, VALUES, JsonBudgetError, read_json, write_json
 
 _WRITERS = {"dump", "dumps", "JSONEncoder", "model_dump_json", "dump_json"}
 _JSON = _WRITERS | {"loads", "load", "JSONDecoder", "raw_decode", "scan_once", "model_validate_json", "validate_json"}
 _OWN = {
     "support/json_text.py": "the reader and the writer",
-    "model/json_records.py": "pydantic, for text that was read and written again (planning/plan_file.py)",
+    "support/typed_json.py": "pydantic, for text that was read and written again (planning/plan_file.py)",
     "log/parallel.py": "pickle, from a process of our own",
 }
 
@@ -111,39 +99,7 @@ def test_indented_text_is_that_of_the_standard_library(value: object, indent: in
     assert write_json(value, indent=indent, sort=sort, ascii=ascii) == shown
 
 
-class _Colour(StrEnum):
-    RED = "red"
-
-
-@dataclass(frozen=True)
-class _Wheel:
-    colour: _Colour
-    spare: str = field(default="", metadata=OMITTED)
-    maker: str = field(default="", metadata=UNWRITTEN)
-
-    @property
-    @in_json
-    def known(self) -> bool:
-        return bool(self.maker)
-
-    @property
-    def size(self) -> int:
-        return 28
-
-
 @pytest.mark.parametrize("indent", [None, 2])
-def test_a_record_is_its_own_json(indent: int | None) -> None:
-    record = {
-        "wheels": (_Wheel(_Colour.RED), _Wheel(_Colour.RED, "yes", "acme")),
-        "at": datetime(2026, 8, 22, tzinfo=UTC),
-    }
-    assert json.loads(write_json(record, indent=indent)) == {
-        "wheels": [{"colour": "red", "known": False}, {"colour": "red", "spare": "yes", "known": True}],
-        "at": "2026-08-22T00:00:00Z",
-    }
-
-
-@pytest.mark.parametrize("indent", [None, 2])
-def test_what_is_neither_a_record_nor_json_is_refused(indent: int | None) -> None:
+def test_what_is_not_json_is_refused(indent: int | None) -> None:
     with pytest.raises(TypeError):
         write_json({"a": object()}, indent=indent)

@@ -22,13 +22,13 @@ from tablectl.leases.lease import Lease
 from tablectl.leases.lease_records import Gate, LeaseRecord
 from tablectl.leases.owner import Owner
 from tablectl.model.errors import WindowError
-from tablectl.model.json_records import read_record
 from tablectl.model.plan import TablePlan
 from tablectl.model.run_report import TableRun
 from tablectl.model.stamp import Stamp
 from tablectl.model.table import Depth
 from tablectl.planning.plan_table import plan_table
 from tablectl.storage.records import ListedRecord
+from tablectl.support.typed_json import read_record
 from tablectl.writers.gate_entry import GateEntry, StoredGuard
 from tests.applying.fake_lake import FakeEngine, FakeLake, FakeTable
 from tests.leases.lease_fakes import MemoryRecords, acquire
