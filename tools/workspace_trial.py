@@ -29,7 +29,7 @@ from tablectl.delta.names import NameSyntaxError, TableName, quote_name, split_p
 from tablectl.leases.clock import today
 from tablectl.model.errors import EngineError, ExitCode, UsageError
 from tablectl.model.operations import OPERATIONS, StatementForm
-from tablectl.policies.read_config import BASE, ENV, FILE, read_values
+from tablectl.policies.read_config import BASE, ENV, FILE, as_texts, read_values
 from tablectl.support.json_text import read_json, write_json
 
 SHEET = 1
@@ -280,7 +280,7 @@ def commands_in_a_folder(
     """
     with tempfile.TemporaryDirectory(prefix="tablectl-trial-", ignore_cleanup_errors=True) as made:
         folder = Path(made)
-        values, _ = read_values(Path(environ.get(BASE) or directory / FILE), [])
+        values = as_texts(read_values(Path(environ.get(BASE) or directory / FILE), [])[0])
         of_env = {name: _taken(section) for name, section in values.get("env", {}).items() if name == env}
         config = {**_taken(values), "env": of_env, "policies": "policies.yaml", "window": {"ttl": _TTL}}
         if remote:

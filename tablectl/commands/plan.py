@@ -54,10 +54,10 @@ from tablectl.planning.plan_file import FORMAT, MAX_BYTES, MOST_SHARDS, Shard, d
 from tablectl.planning.plan_table import fails_writers, plan_table, refused_plan, writers_matter
 from tablectl.planning.plan_upkeep import upkeep_forecasts
 from tablectl.planning.violations import violations
-from tablectl.policies.config import CONFIG, Config
+from tablectl.policies.config import Config, environment_variables
 from tablectl.policies.declare_setting import setting
 from tablectl.policies.declared_tables import Specs, TableSpec, expand
-from tablectl.policies.field_types import Text, Word, environment_variables, flag
+from tablectl.policies.field_types import Text, Word, flag
 from tablectl.policies.read_config import FILE, config_values, load_config
 from tablectl.policies.repository import Paths, Repository, variables_for
 from tablectl.policies.variables import ENVIRON_PREFIX, variables_of
@@ -511,7 +511,7 @@ def _bundle(project: Project, repository: Repository, *, losses: bool, tells_upk
     texts, environ = repository.texts(), project.environ
     used = {name for text in texts.values() for name in variables_of(text)}
     names = {f"{ENVIRON_PREFIX}{name}" for name in used}
-    names |= {name for name, keys in environment_variables(CONFIG) if keys[0] in _NEEDED or _of_engine(keys)}
+    names |= {name for name, keys in environment_variables() if keys[0] in _NEEDED or _of_engine(keys)}
     return write_json(
         {
             "version": __version__,

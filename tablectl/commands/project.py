@@ -350,7 +350,8 @@ class Project:
             found = [specs for _, specs in self._opened.values()] or [self.any_policies()]
             if base.name == FILE:
                 merged = load_config(base.parent, {}, "")
-                merged = merged.env.get(self.config.environment, merged)
+                if self.config.environment in merged.env:
+                    merged = load_config(base.parent, {}, self.config.environment)
                 if has_policies(merged, base.parent):
                     given = variables_for(merged, self.given, self.environ)
                     found.append(open_repository(None, merged, base.parent, given)[1])

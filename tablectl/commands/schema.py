@@ -8,7 +8,8 @@ from typing import Annotated, Any, Literal
 import typer
 
 from tablectl.model.errors import ExitCode
-from tablectl.policies.schemas import config_schema, policy_schema
+from tablectl.policies.config import config_schema
+from tablectl.policies.schemas import policy_schema
 
 _Document = Literal["policies", "config", "plan", "run", "drift", "status"]
 

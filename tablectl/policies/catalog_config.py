@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import Annotated
 
-from tablectl.policies.declare_setting import section, setting
-from tablectl.policies.field_types import Text, Word, matching
+from pydantic import Field
+
+from tablectl.policies.value_kinds import FileSection, Parsed, Words, matching
 
 _ACCOUNT = re.compile(r"[0-9]{12}")
 _REGION = re.compile(r"[a-z]{2}[a-z0-9-]{1,40}")
@@ -23,75 +25,68 @@ def _line(given: str) -> str:
     return given
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CatalogConfig:
+Line = Annotated[str, Parsed(_line)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class CatalogConfig(FileSection):
     """One catalog."""
 
-    type: str = setting(
-        "spark",
-        Word(
-            words=("spark", "unity", "glue"),
+    type: Annotated[
+        str,
+        Words(
+            ("spark", "unity", "glue"),
             others="known are spark, unity and glue. A Hive metastore is Spark's own (engine.conf); tables of other "
             "catalogs go by their location, or by the name of a catalog that Spark has: docs/catalogs.md",
-            description="`spark` asks the engine, `unity` the REST API of Unity Catalog, `glue` AWS Glue.",
         ),
-    )
-    url: str = setting(
-        "",
-        Text(
-            parse=_line,
-            description="The address of the REST API; for `glue`, an endpoint that is not that of the region.",
-        ),
-    )
-    name: str = setting(
-        "", Text(parse=_line, description="The catalog's name on its server, if it is not the key of this entry.")
-    )
-    login: str = setting(
-        "token",
-        Word(
-            words=("token", "databricks"),
-            description="`databricks` is the unified authentication of databricks-sdk.",
-        ),
-    )
+        Field(description="`spark` asks the engine, `unity` the REST API of Unity Catalog, `glue` AWS Glue."),
+    ]
+    url: Annotated[
+        Line,
+        Field(description="The address of the REST API; for `glue`, an endpoint that is not that of the region."),
+    ] = ""
+    name: Annotated[
+        Line, Field(description="The catalog's name on its server, if it is not the key of this entry.")
+    ] = ""
+    login: Annotated[
+        str,
+        Words(("token", "databricks")),
+        Field(description="`databricks` is the unified authentication of databricks-sdk."),
+    ] = "token"
     # Without a value of the variable, requests are anonymous.
-    token_variable: str = setting(
-        _TOKEN,
-        Text(
-            parse=matching(
-                _VARIABLE, f"needs {_TOKEN}, or that with a suffix such as {_TOKEN}_PROD: never the token itself"
-            ),
-            description="The variable with the token: UNITY_CATALOG_TOKEN, or that with _SUFFIX.",
+    token_variable: Annotated[
+        str,
+        Parsed(
+            matching(_VARIABLE, f"needs {_TOKEN}, or that with a suffix such as {_TOKEN}_PROD: never the token itself")
         ),
-    )
-    profile: str = setting(
-        "",
-        Text(parse=_line, description="A profile of ~/.databrickscfg for `login: databricks`, of ~/.aws for `glue`."),
-    )
-    region: str = setting(
-        "",
-        Text(
-            parse=matching(_REGION, "needs the name of a region, such as eu-west-1"),
-            description="The region of AWS Glue; default: that of the environment or the profile.",
-        ),
-    )
-    account: str = setting(
-        "",
-        Text(
-            parse=matching(_ACCOUNT, "needs the twelve digits of an AWS account"),
-            description="The AWS account whose catalog is read, in quotes; default: that of the login.",
-        ),
-    )
+        Field(description="The variable with the token: UNITY_CATALOG_TOKEN, or that with _SUFFIX."),
+    ] = _TOKEN
+    profile: Annotated[
+        Line,
+        Field(description="A profile of ~/.databrickscfg for `login: databricks`, of ~/.aws for `glue`."),
+    ] = ""
+    region: Annotated[
+        str,
+        Parsed(matching(_REGION, "needs the name of a region, such as eu-west-1")),
+        Field(description="The region of AWS Glue; default: that of the environment or the profile."),
+    ] = ""
+    account: Annotated[
+        str,
+        Parsed(matching(_ACCOUNT, "needs the twelve digits of an AWS account")),
+        Field(description="The AWS account whose catalog is read, in quotes; default: that of the login."),
+    ] = ""
     # Those that the catalog vends for each table, or those of the environment.
-    credentials: str = setting(
-        "vended", Word(words=("vended", "environment"), description="Whose credentials read the storage.")
-    )
+    credentials: Annotated[
+        str, Words(("vended", "environment")), Field(description="Whose credentials read the storage.")
+    ] = "vended"
 
 
 CONNECTOR = "io.unitycatalog.spark.UCSingleCatalog"
 """The Spark catalog of Unity Catalog, which an apply needs: the server knows no SQL."""
 
 
-def _why_not(made: CatalogConfig) -> str:
+def why_not(made: CatalogConfig) -> str:
+    """What is wrong with an entry as a whole; empty if nothing is."""
     if made.type == "unity" and not made.url and made.login == "token":
         return "needs `url`, the address of the Unity Catalog server"
     if made.type == "glue":
@@ -106,7 +101,7 @@ def _why_not(made: CatalogConfig) -> str:
 
 
 def _why_no_glue(made: CatalogConfig) -> str:
-    default = CatalogConfig()
+    default = CatalogConfig(type="glue")
     if made.credentials != default.credentials:
         return "has `credentials`: AWS Glue vends none, and storage is read with those of the environment"
     if (made.login, made.token_variable, made.name) != (default.login, default.token_variable, default.name):
@@ -117,6 +112,3 @@ def _why_no_glue(made: CatalogConfig) -> str:
 def why_no_catalog(name: str) -> str:
     """What is wrong with the key of an entry; empty if nothing is."""
     return "" if name and name.isprintable() and "." not in name else "is not the name of a catalog"
-
-
-CATALOG = section(CatalogConfig, required=("type",), short="type", check=_why_not)

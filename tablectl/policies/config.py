@@ -3,10 +3,24 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+import shlex
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields, replace
+from datetime import timedelta
+from functools import cache
 from types import MappingProxyType
-from typing import Any, Literal, get_args
+from typing import Annotated, Any, Literal, get_args
+
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    GetCoreSchemaHandler,
+    GetJsonSchemaHandler,
+    TypeAdapter,
+    WithJsonSchema,
+)
+from pydantic_core import CoreSchema, core_schema
 
 from tablectl.attributes.policy import SECRET_KEYS
 from tablectl.delta.credentials import find_credentials
@@ -16,29 +30,36 @@ from tablectl.delta.locations import is_absolute
 from tablectl.delta.names import DEFAULT_CATALOG, is_environment
 from tablectl.delta.properties import parse_interval
 from tablectl.lint_rules import RULES, LintSetting, Severities
-from tablectl.model.calendar import Calendar, Rule
+from tablectl.model.calendar import Calendar, Rule, check_cron, check_zone, parse_duration
 from tablectl.model.install_source import DISTRIBUTIONS, InstallSource, parse_hash, parse_source
+from tablectl.model.plan import Severity
 from tablectl.model.store_options import CONCURRENCY, OPTIONS, SECRETS
 from tablectl.model.table_options import parse_size
-from tablectl.policies.catalog_config import CATALOG, CatalogConfig, why_no_catalog
-from tablectl.policies.declare_setting import given_settings, section, setting
-from tablectl.policies.field_types import (
-    CommandLine,
-    LibraryOptions,
-    ListOf,
-    MapOf,
-    Section,
-    Text,
-    Word,
-    flag,
-    matching,
-    number,
-    whole,
-)
-from tablectl.policies.option_fields import DRAIN, RULE_KEYS, RULE_REQUIRED, always
+from tablectl.policies.catalog_config import CatalogConfig, why_no_catalog, why_not
+from tablectl.policies.declare_setting import given_settings, setting
+from tablectl.policies.field_types import Text, number, whole
 from tablectl.policies.own_rules import OWN_CODE, is_own_code, own_rule_codes
-from tablectl.policies.spelling_hints import did_you_mean
+from tablectl.policies.spelling_hints import did_you_mean, nearest
+from tablectl.policies.value_kinds import (
+    FLAG,
+    NUMBER,
+    TEXT,
+    WHOLE,
+    FileSchema,
+    FileSection,
+    Key,
+    Parsed,
+    ReadAs,
+    ShortFor,
+    Words,
+    inlined,
+    matching,
+    whole_value,
+    wrong,
+)
 from tablectl.policies.variables import is_variable, why_unusable
+from tablectl.policies.wrong_values import Keys, Schema, kind_of
+from tablectl.policies.yaml_nodes import Scalar
 
 THRIFT, WAREHOUSE = "thrift://", "warehouse://"
 """What the addresses of SQL endpoints begin with."""
@@ -46,7 +67,6 @@ _LONGEST_ON_WAREHOUSE = 172_800
 """Seconds; docs.databricks.com, "STATEMENT_TIMEOUT"."""
 _LONGEST_SOAK = 10_080
 """The maximum number of minutes for which tables are watched: a week."""
-"""The port of a Spark Connect server whose address names none."""
 _CLUSTER = re.compile(r"[A-Za-z0-9_-]{1,100}")
 _WAREHOUSE = re.compile(r"[A-Za-z0-9]{1,64}")
 
@@ -88,26 +108,49 @@ def _place(given: str) -> str:
     return given
 
 
-def _globs(description: str) -> ListOf:
-    return ListOf(of=Text(parse=_clean), description=description)
+def _arguments(given: object) -> object:
+    """The arguments of a command, which a text is split into as a shell would. No shell runs it."""
+    found = given if isinstance(given, list) else []
+    if isinstance(given, str):
+        try:
+            found = shlex.split(given)
+        except ValueError as error:  # an unclosed quote
+            raise wrong(f"is not a command: {str(error).lower()}") from None
+    if not found or not all(isinstance(word, str | Scalar) for word in found):
+        raise wrong(f"needs a command, not {kind_of(given)}", "for example [./pause.sh, nightly]")
+    return found
+
+
+def _named(line: tuple[str, ...]) -> tuple[str, ...]:
+    if not line[0] or any("\0" in word for word in line):
+        raise wrong("needs a command with a name, and without NUL")
+    return line
+
+
+_COMMAND: Schema = {
+    "anyOf": [{"type": "string"}, {"type": "array", "items": dict(TEXT), "minItems": 1}],
+    "examples": [["./pause.sh", "nightly"]],
+}
+Line = Annotated[str, Parsed(_clean)]
+Globs = tuple[Line, ...]
+Command = Annotated[tuple[str, ...], BeforeValidator(_arguments), AfterValidator(_named), WithJsonSchema(_COMMAND)]
 
 
 # Engine
 
 
+_REMOTE = (
+    "A Spark Connect server to use instead of a Spark session in this process; `databricks` or `databricks://PROFILE` "
+    "for Databricks Connect."
+)
+
+
 @dataclass(frozen=True, kw_only=True)
-class ServerSettings:
+class ServerSettings(FileSection):
     """Settings of the engine that a flag and a parameter of Python override."""
 
-    remote: str | None = setting(
-        None,
-        Text(
-            parse=parse_remote,
-            description="A Spark Connect server to use instead of a Spark session in this process; `databricks` or "
-            "`databricks://PROFILE` for Databricks Connect.",
-        ),
-        "--remote",
-        metavar="sc://HOST:PORT",
+    remote: Annotated[Annotated[str, Parsed(parse_remote)] | None, Field(description=_REMOTE)] = setting(
+        None, Text(parse=parse_remote, description=_REMOTE), "--remote", metavar="sc://HOST:PORT"
     )
 
 
@@ -121,75 +164,76 @@ def _property_pattern(text: str) -> str:
 class EngineConfig(ServerSettings):
     """How statements reach the tables."""
 
-    catalog: str = setting(
-        DEFAULT_CATALOG, Text(parse=_clean, description="The catalog of identifiers with two parts.")
-    )
-    dialect: str = setting(
-        DEFAULT_DIALECT,
-        Word(words=tuple(each.name for each in DIALECTS), description="The dialect of statements."),
-    )
-    runtime: Runtime | None = setting(
-        None, Text(parse=parse_runtime, description="The Databricks Runtime of the engine, such as 15.4.")
-    )
-    thrift: str | None = setting(
-        None,
-        Text(
-            parse=_thrift,
+    catalog: Annotated[Line, Field(description="The catalog of identifiers with two parts.")] = DEFAULT_CATALOG
+    dialect: Annotated[
+        str, Words(tuple(each.name for each in DIALECTS)), Field(description="The dialect of statements.")
+    ] = DEFAULT_DIALECT
+    runtime: Annotated[
+        Annotated[Runtime, Parsed(parse_runtime)] | None,
+        Field(description="The Databricks Runtime of the engine, such as 15.4."),
+    ] = None
+    thrift: Annotated[
+        Annotated[str, Parsed(_thrift)] | None,
+        Field(
             description="A Spark Thrift server or Kyuubi to use instead of a Spark session; the user and the password "
-            "are `TABLECTL_THRIFT_USER` and `TABLECTL_THRIFT_PASSWORD`.",
+            "are `TABLECTL_THRIFT_USER` and `TABLECTL_THRIFT_PASSWORD`."
         ),
-    )
-    thrift_login: str = setting(
-        "plain", Word(words=("plain", "kerberos", "none"), description="How the Thrift server knows its clients.")
-    )
-    thrift_tls: bool = setting(False, flag("Whether the Thrift server is reached by TLS."))
-    warehouse: str | None = setting(
-        None,
-        Text(
-            parse=matching(_WAREHOUSE, "needs the id of a SQL warehouse, such as 1234567890abcdef"),
-            description="A Databricks SQL warehouse to use instead of a Spark session, by its id.",
-        ),
-    )
-    cluster: str = setting(
-        "",
-        Text(
-            parse=matching(_CLUSTER, "needs the id of a cluster, such as 0710-123456-abcdefgh"),
-            description="The id of the cluster for `remote: databricks`.",
-        ),
-    )
-    extra_properties: tuple[str, ...] = setting(
-        (),
-        ListOf(
-            of=Text(parse=_property_pattern, noun="a pattern such as delta.parquet.*"),
+    ] = None
+    thrift_login: Annotated[
+        str, Words(("plain", "kerberos", "none")), Field(description="How the Thrift server knows its clients.")
+    ] = "plain"
+    thrift_tls: Annotated[bool, FLAG, Field(description="Whether the Thrift server is reached by TLS.")] = False
+    warehouse: Annotated[
+        Annotated[str, Parsed(matching(_WAREHOUSE, "needs the id of a SQL warehouse, such as 1234567890abcdef"))]
+        | None,
+        Field(description="A Databricks SQL warehouse to use instead of a Spark session, by its id."),
+    ] = None
+    cluster: Annotated[
+        str,
+        Parsed(matching(_CLUSTER, "needs the id of a cluster, such as 0710-123456-abcdefgh")),
+        Field(description="The id of the cluster for `remote: databricks`."),
+    ] = ""
+    extra_properties: Annotated[
+        tuple[Annotated[str, Parsed(_property_pattern, noun="a pattern such as delta.parquet.*")], ...],
+        Field(
             description="Patterns of table properties of other engines, which policies may declare although tablectl "
-            "does not know them.",
+            "does not know them."
         ),
-    )
-    conf: Mapping[str, str] = setting({}, MapOf(of=Text(), description="Spark settings of a session in this process."))
-    exclusive_commits: bool = setting(
-        False,
-        flag(
-            "Whether concurrent commits of several drivers exclude each other, which the engine's settings do not show."
+    ] = ()
+    conf: Annotated[
+        Mapping[str, Annotated[str, Parsed(str)]], Field(description="Spark settings of a session in this process.")
+    ] = field(default_factory=dict)
+    exclusive_commits: Annotated[
+        bool,
+        FLAG,
+        Field(
+            description="Whether concurrent commits of several drivers exclude each other, which the engine's settings "
+            "do not show."
         ),
-    )
-    heartbeat: int = setting(5, whole(1, 300, "Seconds between two checks whether a server is alive."))
-    dead_after: int = setting(20, whole(2, 3600, "Seconds without an answer after which the server counts as dead."))
-    commit_bound: int = setting(
-        60,
-        whole(
-            5,
-            3600,
-            "Seconds after which a SQL endpoint ends a statement that changes only metadata, such as a property.",
+    ] = False
+    heartbeat: Annotated[
+        int, Field(ge=1, le=300, description="Seconds between two checks whether a server is alive."), WHOLE
+    ] = 5
+    dead_after: Annotated[
+        int, Field(ge=2, le=3600, description="Seconds without an answer after which the server counts as dead."), WHOLE
+    ] = 20
+    commit_bound: Annotated[
+        int,
+        Field(
+            ge=5,
+            le=3600,
+            description="Seconds after which a SQL endpoint ends a statement that changes only metadata, such as a "
+            "property.",
         ),
-    )
-    statement_bound: int | None = setting(
-        None,
-        whole(
-            0,
-            604_800,
-            "Seconds after which the engine ends a statement whose client is gone; a SQL endpoint, any statement.",
+        WHOLE,
+    ] = 60
+    statement_bound: Annotated[
+        Annotated[int, Field(ge=0, le=604_800), WHOLE] | None,
+        Field(
+            description="Seconds after which the engine ends a statement whose client is gone; a SQL endpoint, any "
+            "statement."
         ),
-    )
+    ] = None
 
     @property
     def server(self) -> str | None:
@@ -221,40 +265,30 @@ def _why_no_engine(made: EngineConfig) -> str:
 
 
 _SHORTEST_UPKEEP, _LONGEST_UPKEEP = 10.0, 86_400.0
+_CANARY = (
+    "How many tables an apply changes before the others, at least one of each group of equal changes; 0 starts all "
+    "alike."
+)
+_SOAK = "Minutes for which the logs of these tables are watched before the others start."
+_FAILED = "How many failed tables keep the others from starting; 0 is not a limit."
+_SILENT = "How many silent writers keep the others from starting; 0 is not a limit."
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunSettings:
+class RunSettings(FileSection):
     """Settings of the window that a flag of ``apply`` and a parameter of ``tablectl.apply`` override."""
 
-    canary: int = setting(
-        0,
-        whole(
-            0,
-            100_000,
-            "How many tables an apply changes before the others, at least one of each group of equal changes; 0 starts "
-            "all alike.",
-        ),
-        "--canary",
-        metavar="N",
+    canary: Annotated[int, Field(ge=0, le=100_000, description=_CANARY), WHOLE] = setting(
+        0, whole(0, 100_000, _CANARY), "--canary", metavar="N"
     )
-    soak: float = setting(
-        10.0,
-        number(0, _LONGEST_SOAK, "Minutes for which the logs of these tables are watched before the others start."),
-        "--soak",
-        metavar="MINUTES",
+    soak: Annotated[float, Field(ge=0, le=_LONGEST_SOAK, description=_SOAK), NUMBER] = setting(
+        10.0, number(0, _LONGEST_SOAK, _SOAK), "--soak", metavar="MINUTES"
     )
-    stop_if_failed: int = setting(
-        1,
-        whole(0, 100_000, "How many failed tables keep the others from starting; 0 is not a limit."),
-        "--stop-if-failed",
-        metavar="N",
+    stop_if_failed: Annotated[int, Field(ge=0, le=100_000, description=_FAILED), WHOLE] = setting(
+        1, whole(0, 100_000, _FAILED), "--stop-if-failed", metavar="N"
     )
-    stop_if_silent: int = setting(
-        0,
-        whole(0, 100_000, "How many silent writers keep the others from starting; 0 is not a limit."),
-        "--stop-if-silent",
-        metavar="N",
+    stop_if_silent: Annotated[int, Field(ge=0, le=100_000, description=_SILENT), WHOLE] = setting(
+        0, whole(0, 100_000, _SILENT), "--stop-if-silent", metavar="N"
     )
 
 
@@ -265,76 +299,93 @@ def _upkeep_seconds(text: str) -> float:
     return seconds
 
 
-_RULES = Section(
-    make=always,
-    keys={
-        **RULE_KEYS,
-        "tables": _globs("Globs of the tables that the rule is about; default: all."),
-        "tags": _globs("Tags of the tables that the rule is about."),
-    },
-    required=RULE_REQUIRED,
-)
+@dataclass(frozen=True, kw_only=True)
+class RuleSection(FileSection):
+    """A period that is about every table."""
+
+    cron: Annotated[str, Parsed(check_cron), Field(description="When the period begins: the five fields of cron.")]
+    duration: Annotated[
+        timedelta,
+        Parsed(parse_duration, kind="a duration", schema={"type": "string", "examples": ["2h30m", "1d"]}),
+        Field(description="How long it lasts."),
+    ]
+    timezone: Annotated[str, Parsed(check_zone), Field(description="The time zone of the fields; default: UTC.")] = (
+        "UTC"
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class _CalendarRule(RuleSection):
+    """A period of the calendar."""
+
+    tables: Annotated[Globs, Field(description="Globs of the tables that the rule is about; default: all.")] = ()
+    tags: Annotated[Globs, Field(description="Tags of the tables that the rule is about.")] = ()
+
+
+CalendarRules = tuple[Annotated[Rule, ReadAs(_CalendarRule, Rule)], ...]
 
 
 @dataclass(frozen=True, kw_only=True)
 class WindowConfig(RunSettings):
     """How the protected window runs."""
 
-    parallel: int = setting(4, whole(1, 64, "The number of tables that are changed in parallel."))
-    ttl: int = setting(60, whole(10, 3600, "Seconds after which a lease that was not renewed may be taken over."))
-    drain: int = setting(300, DRAIN)
-    cutover: int = setting(
-        30,
-        whole(
-            1,
-            3600,
-            "The most seconds of work that `rewrite: {copy: beside}` may leave for the time of the closed gate.",
+    parallel: Annotated[
+        int, Field(ge=1, le=64, description="The number of tables that are changed in parallel."), WHOLE
+    ] = 4
+    ttl: Annotated[
+        int,
+        Field(ge=10, le=3600, description="Seconds after which a lease that was not renewed may be taken over."),
+        WHOLE,
+    ] = 60
+    drain: Annotated[
+        int,
+        Field(ge=0, le=86_400, description="Seconds that writers have to finish each time the gate becomes stricter."),
+        WHOLE,
+    ] = 300
+    cutover: Annotated[
+        int,
+        Field(
+            ge=1,
+            le=3600,
+            description="The most seconds of work that `rewrite: {copy: beside}` may leave for the time of the closed "
+            "gate.",
         ),
-    )
-    before: tuple[tuple[str, ...], ...] = setting(
-        (),
-        ListOf(
-            of=CommandLine(),
-            description="Commands that run before the first gate that stops more than schema changes.",
+        WHOLE,
+    ] = 30
+    before: Annotated[
+        tuple[Command, ...],
+        Field(description="Commands that run before the first gate that stops more than schema changes."),
+    ] = ()
+    after: Annotated[tuple[Command, ...], Field(description="Commands that run when the gate is open again.")] = ()
+    hook_timeout: Annotated[
+        int,
+        Field(ge=1, le=3600, description="Seconds after which a command is stopped and counts as failed."),
+        WHOLE,
+    ] = 60
+    together: Annotated[Globs, Field(description="Names (globs) and tags of tables that share one window.")] = ()
+    max_bytes_per_hour: Annotated[
+        Annotated[int, Parsed(_some_bytes, noun="a size above 0", schema={"type": ["string", "integer"]})] | None,
+        Field(description="The most data that a run may rewrite in an hour; default: no limit.", examples=["500 GB"]),
+    ] = None
+    quiet: Annotated[
+        float,
+        Field(
+            ge=0.001,
+            le=1_000_000,
+            description="The expected number of failed writes below which a moment is quiet, for `--when quiet`.",
         ),
-    )
-    after: tuple[tuple[str, ...], ...] = setting(
-        (), ListOf(of=CommandLine(), description="Commands that run when the gate is open again.")
-    )
-    hook_timeout: int = setting(60, whole(1, 3600, "Seconds after which a command is stopped and counts as failed."))
-    together: tuple[str, ...] = setting((), _globs("Names (globs) and tags of tables that share one window."))
-    max_bytes_per_hour: int | None = setting(
-        None,
-        Text(
-            parse=_some_bytes,
-            noun="a size above 0",
-            values={"type": ["string", "integer"], "examples": ["500 GB"]},
-            example="500 GB",
-            description="The most data that a run may rewrite in an hour; default: no limit.",
-        ),
-    )
-    quiet: float = setting(
-        0.1,
-        number(
-            0.001,
-            1_000_000,
-            "The expected number of failed writes below which a moment is quiet, for `--when quiet`.",
-        ),
-    )
-    upkeep: float = setting(
-        120.0,
-        Text(
-            parse=_upkeep_seconds,
-            noun="an interval",
-            values={"type": "string", "examples": ["2 minutes"]},
-            example="2 minutes",
+        NUMBER,
+    ] = 0.1
+    upkeep: Annotated[
+        float,
+        Parsed(_upkeep_seconds, noun="an interval", schema={"type": "string"}),
+        Field(
             description="How long a guarded writer waits at most for `tablectl upkeep`; default: 2 minutes.",
+            examples=["2 minutes"],
         ),
-    )
-    allow: tuple[Rule, ...] = setting(
-        (), ListOf(of=_RULES, description="Periods in which a window may open; default: always.")
-    )
-    deny: tuple[Rule, ...] = setting((), ListOf(of=_RULES, description="Periods in which no window may open."))
+    ] = 120.0
+    allow: Annotated[CalendarRules, Field(description="Periods in which a window may open; default: always.")] = ()
+    deny: Annotated[CalendarRules, Field(description="Periods in which no window may open.")] = ()
 
     @property
     def calendar(self) -> Calendar:
@@ -345,28 +396,72 @@ class WindowConfig(RunSettings):
 # Stores, reports, notifications, installation, lint
 
 
-def _options(family: str) -> Any:
-    about = f"Options of obstore for {family}:// locations, without secrets."
-    known, secrets = OPTIONS[family], SECRETS[family]
-    return setting({}, LibraryOptions(of=Text(parse=_clean), known=known, secrets=secrets, description=about))
+@dataclass(frozen=True, eq=False)
+class _StoreOptions:
+    """Options of obstore for one store kind. Only the names are checked. A secret in Git is leaked."""
+
+    family: str
+
+    def _why_not(self, key: str) -> str:
+        known = key in OPTIONS[self.family]
+        return "is a secret" if key in SECRETS[self.family] else "" if known else "is not an option"
+
+    def _hint(self, key: str) -> str:
+        if key in SECRETS[self.family]:
+            return f"put it into the environment, as {SECRETS[self.family][key]}"
+        meant = nearest(key, OPTIONS[self.family])
+        listed = f"known are {', '.join(sorted(OPTIONS[self.family]))}"
+        return f"did you mean `{meant}`? {listed}" if meant else listed
+
+    @staticmethod
+    def _value(given: object) -> object:
+        found = find_credentials(given) if isinstance(given, str) else ""
+        if found:  # the message must not contain it
+            raise wrong(f"holds {found}", "put it into the environment")
+        return Parsed(_clean).read(given)
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        """As pydantic asks for it."""
+        reads = Key(self._why_not, hint=self._hint).read, self._value
+        return core_schema.dict_schema(*map(core_schema.no_info_plain_validator_function, reads))
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> Schema:
+        """As pydantic asks for it."""
+        known = sorted(OPTIONS[self.family] - set(SECRETS[self.family]))
+        return {"type": "object", "additionalProperties": False, "properties": {key: dict(TEXT) for key in known}}
 
 
 @dataclass(frozen=True, kw_only=True)
-class StoresConfig:
+class StoresConfig(FileSection):
     """How to reach object stores, by store kind: obstore's options without secrets."""
 
-    concurrency: int = setting(
-        CONCURRENCY, whole(1, 512, "The number of tables that are read in parallel. A proxy may need fewer.")
-    )
-    processes: int | None = setting(
-        None,
-        whole(
-            1, 64, "The number of processes that read many tables on local disks; default: one for each core, up to 8."
+    concurrency: Annotated[
+        int,
+        Field(ge=1, le=512, description="The number of tables that are read in parallel. A proxy may need fewer."),
+        WHOLE,
+    ] = CONCURRENCY
+    processes: Annotated[
+        Annotated[int, Field(ge=1, le=64), WHOLE] | None,
+        Field(
+            description="The number of processes that read many tables on local disks; default: one for each core, up "
+            "to 8."
         ),
-    )
-    s3: Mapping[str, str] = _options("s3")
-    gs: Mapping[str, str] = _options("gs")
-    az: Mapping[str, str] = _options("az")
+    ] = None
+    s3: Annotated[
+        Mapping[str, str],
+        _StoreOptions("s3"),
+        Field(description="Options of obstore for s3:// locations, without secrets."),
+    ] = field(default_factory=dict)
+    gs: Annotated[
+        Mapping[str, str],
+        _StoreOptions("gs"),
+        Field(description="Options of obstore for gs:// locations, without secrets."),
+    ] = field(default_factory=dict)
+    az: Annotated[
+        Mapping[str, str],
+        _StoreOptions("az"),
+        Field(description="Options of obstore for az:// locations, without secrets."),
+    ] = field(default_factory=dict)
 
     def families(self) -> Mapping[str, Mapping[str, str]]:
         """The options of each store kind that has any."""
@@ -374,12 +469,12 @@ class StoresConfig:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReportsConfig:
+class ReportsConfig(FileSection):
     """What reports show."""
 
-    mask: tuple[str, ...] = setting(
-        SECRET_KEYS, _globs("Globs of property keys whose values reports hide; default: keys like secrets.")
-    )
+    mask: Annotated[
+        Globs, Field(description="Globs of property keys whose values reports hide; default: keys like secrets.")
+    ] = SECRET_KEYS
 
 
 NotifyEvent = Literal["applied", "failed", "drift", "refused"]
@@ -387,36 +482,35 @@ NOTIFY_EVENTS: tuple[NotifyEvent, ...] = get_args(NotifyEvent)
 
 
 @dataclass(frozen=True, kw_only=True)
-class NotifyConfig:
+class NotifyConfig(FileSection):
     """One receiver of notifications."""
 
-    events: tuple[NotifyEvent, ...] = setting(
-        NOTIFY_EVENTS,
-        ListOf(
-            of=Word(words=NOTIFY_EVENTS), description="What to report: applied, failed, drift, refused; default: all."
-        ),
-    )
-    command: tuple[str, ...] = setting(
-        (), CommandLine(description="A command that gets the event as JSON on its standard input.")
-    )
-    timeout: int = setting(10, whole(1, 120, "Seconds after which it is given up; default: 10."))
+    events: Annotated[
+        tuple[Annotated[NotifyEvent, Words(NOTIFY_EVENTS)], ...],
+        Field(description="What to report: applied, failed, drift, refused; default: all."),
+    ] = NOTIFY_EVENTS
+    command: Annotated[Command, Field(description="A command that gets the event as JSON on its standard input.")]
+    timeout: Annotated[
+        int, Field(ge=1, le=120, description="Seconds after which it is given up; default: 10."), WHOLE
+    ] = 10
+
+
+def _why_no_wheel(name: str) -> str:
+    return "" if name in DISTRIBUTIONS else "is not one of the two wheels"
 
 
 @dataclass(frozen=True, kw_only=True)
-class InstallConfig:
+class InstallConfig(FileSection):
     """Where CI and the pages install tablectl from. Without a source, nothing is written that names an installation."""
 
-    source: InstallSource | None = setting(
-        None, Text(parse=parse_source, description="A version, a URL or a path to install from.")
-    )
-    hashes: Mapping[str, str] = setting(
-        {},
-        MapOf(
-            of=Text(parse=parse_hash),
-            why_not=lambda name: "" if name in DISTRIBUTIONS else "is not one of the two wheels",
-            description="The hashes of the two wheels, for a URL.",
-        ),
-    )
+    source: Annotated[
+        Annotated[InstallSource, Parsed(parse_source)] | None,
+        Field(description="A version, a URL or a path to install from."),
+    ] = None
+    hashes: Annotated[
+        Mapping[Annotated[str, Key(_why_no_wheel)], Annotated[str, Parsed(parse_hash)]],
+        Field(description="The hashes of the two wheels, for a URL."),
+    ] = field(default_factory=dict)
 
 
 def _why_no_code(code: str) -> str:
@@ -429,7 +523,11 @@ def _why_no_code(code: str) -> str:
             if code in known
             else f"is the code of no lint rule that is installed here: {', '.join(known) or 'none'} is"
         )
-    return f"is not a finding code: {did_you_mean(code, tuple(RULES))}"
+    return "is not a finding code"
+
+
+def _meant_code(code: str) -> str:
+    return "" if is_own_code(code) else did_you_mean(code, tuple(RULES))
 
 
 def _unreasoned(made: LintSetting) -> str:
@@ -438,21 +536,17 @@ def _unreasoned(made: LintSetting) -> str:
     return ""
 
 
-_LINT = Section(
-    make=LintSetting,
-    keys={
-        "severity": Word(
-            words=("error", "warning", "note", "ignore"),
-            meaning={"ignore": "ignored"},
-            description="`error` refuses the table; `ignore` needs a reason.",
-        ),
-        "reason": Text(parse=_clean, description="Why the severity is not the default."),
-        "tables": _globs("Globs of the tables that this is about; default: all."),
-    },
-    required=("severity",),
-    short="severity",
-    check=_unreasoned,
-)
+@dataclass(frozen=True, kw_only=True)
+class _LintSection(FileSection):
+    """The severity of one code."""
+
+    severity: Annotated[
+        Severity,
+        Words(("error", "warning", "note", "ignore"), {"ignore": "ignored"}),
+        Field(description="`error` refuses the table; `ignore` needs a reason."),
+    ]
+    reason: Annotated[Line, Field(description="Why the severity is not the default.")] = ""
+    tables: Annotated[Globs, Field(description="Globs of the tables that this is about; default: all.")] = ()
 
 
 # The file
@@ -466,94 +560,97 @@ def _why_no_environment(name: str) -> str:
     return "" if is_environment(name) else "is not an environment name: letters, digits, '_', '.' and '-'"
 
 
+Catalog = Annotated[CatalogConfig, ShortFor("type"), AfterValidator(whole_value(why_not))]
+Lint = Annotated[
+    LintSetting, ReadAs(_LintSection, LintSetting), ShortFor("severity"), AfterValidator(whole_value(_unreasoned))
+]
+
+
 @dataclass(frozen=True, kw_only=True)
-class Config:
+class EnvironmentConfig(FileSection):
+    """What an environment can set."""
+
+    policies: Annotated[Line, Field(description="The policy files: a file or a folder.")] = "policies"
+    variables: Annotated[
+        Mapping[
+            Annotated[
+                str,
+                Key(_why_no_variable, schema={"type": "string", "anyOf": [{"pattern": "^[A-Za-z_][A-Za-z0-9_]*$"}]}),
+            ],
+            Annotated[str, Parsed(str)],
+        ],
+        Field(description="Values of ${NAME} in policies if neither --var nor TABLECTL_VAR_NAME sets one."),
+    ] = field(default_factory=dict)
+    ignore: Annotated[
+        Globs,
+        Field(
+            description="Globs of tables that patterns, places and `--all` leave out, such as `*__dbt_tmp`. A table "
+            "that is named is not ignored."
+        ),
+    ] = ()
+    max_tables: Annotated[
+        Annotated[int, Field(ge=0, le=1_000_000_000), WHOLE] | None,
+        Field(
+            description="The most tables that a plan may change, unless `--max-tables` says another number; default: "
+            "no limit."
+        ),
+    ] = None
+    engine: Annotated[
+        EngineConfig,
+        AfterValidator(whole_value(_why_no_engine)),
+        Field(description="How statements reach the tables."),
+    ] = EngineConfig()
+    catalogs: Annotated[
+        Mapping[Annotated[str, Key(why_no_catalog)], Catalog],
+        Field(description="How the tables of each catalog are found, by catalog."),
+    ] = field(default_factory=dict)
+    window: Annotated[WindowConfig, Field(description="How the protected window runs.")] = WindowConfig()
+    state: Annotated[
+        Annotated[str, Parsed(_place)] | None,
+        Field(description="Where lease records are stored, if not next to the tables: an absolute path or a URI."),
+    ] = None
+    cache: Annotated[
+        Line,
+        Field(
+            description="The directory of what earlier commands read of tables; by default the user's cache directory."
+        ),
+    ] = ""
+    stores: Annotated[StoresConfig, Field(description="How to reach object stores.")] = StoresConfig()
+    reports: Annotated[ReportsConfig, Field(description="What reports show.")] = ReportsConfig()
+    notify: Annotated[
+        tuple[NotifyConfig, ...],
+        Field(description="Receivers of messages about applies and drift. An unmerged branch cannot set it."),
+    ] = ()
+    lint: Annotated[
+        Mapping[
+            Annotated[
+                str,
+                Key(
+                    _why_no_code, _meant_code, {"type": "string", "anyOf": [{"enum": [*RULES]}, {"pattern": OWN_CODE}]}
+                ),
+            ],
+            Lint,
+        ],
+        Field(description="The severity of findings, by code."),
+    ] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileConfig(EnvironmentConfig):
+    """What a file can set."""
+
+    plans: Annotated[Line, Field(description="The folder of plan files that are named without a folder.")] = ""
+    install: Annotated[InstallConfig, Field(description="Where tablectl is installed from.")] = InstallConfig()
+    env: Annotated[
+        Mapping[Annotated[str, Key(_why_no_environment)], EnvironmentConfig],
+        Field(description="Environments by name; `--env NAME` selects one, and its values override those above."),
+    ] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config(FileConfig):
     """The configuration of one repository. Relative paths are relative to its directory."""
 
-    policies: str = setting("policies", Text(parse=_clean, description="The policy files: a file or a folder."))
-    variables: Mapping[str, str] = setting(
-        {},
-        MapOf(
-            of=Text(),
-            why_not=_why_no_variable,
-            names={"pattern": "^[A-Za-z_][A-Za-z0-9_]*$"},
-            description="Values of ${NAME} in policies if neither --var nor TABLECTL_VAR_NAME sets one.",
-        ),
-    )
-    ignore: tuple[str, ...] = setting(
-        (),
-        _globs(
-            "Globs of tables that patterns, places and `--all` leave out, such as `*__dbt_tmp`. A table that is named "
-            "is not ignored."
-        ),
-    )
-    max_tables: int | None = setting(
-        None,
-        whole(
-            0,
-            1_000_000_000,
-            "The most tables that a plan may change, unless `--max-tables` says another number; default: no limit.",
-        ),
-    )
-    engine: EngineConfig = setting(
-        EngineConfig(), section(EngineConfig, "How statements reach the tables.", check=_why_no_engine)
-    )
-    catalogs: Mapping[str, CatalogConfig] = setting(
-        {},
-        MapOf(of=CATALOG, why_not=why_no_catalog, description="How the tables of each catalog are found, by catalog."),
-    )
-    window: WindowConfig = setting(
-        WindowConfig(),
-        section(
-            WindowConfig,
-            "How the protected window runs.",
-            gone={"stop_if": "write `stop_if_failed: N`, `stop_if_silent: N` or both (docs/many-tables.md)"},
-        ),
-    )
-    state: str | None = setting(
-        None,
-        Text(
-            parse=_place,
-            description="Where lease records are stored, if not next to the tables: an absolute path or a URI.",
-        ),
-    )
-    cache: str = setting(
-        "",
-        Text(
-            parse=_clean,
-            description="The directory of what earlier commands read of tables; by default the user's cache directory.",
-        ),
-    )
-    stores: StoresConfig = setting(StoresConfig(), section(StoresConfig, "How to reach object stores."))
-    reports: ReportsConfig = setting(ReportsConfig(), section(ReportsConfig, "What reports show."))
-    notify: tuple[NotifyConfig, ...] = setting(
-        (),
-        ListOf(
-            of=section(
-                NotifyConfig,
-                required=("command",),
-                gone={
-                    "webhook": "give a `command` that posts the event with curl, as in docs/recipes.md (Post to Slack)"
-                },
-            ),
-            description="Receivers of messages about applies and drift. An unmerged branch cannot set it.",
-        ),
-    )
-    lint: Mapping[str, LintSetting] = setting(
-        {},
-        MapOf(
-            of=_LINT,
-            why_not=_why_no_code,
-            names={"anyOf": [{"enum": [*RULES]}, {"pattern": OWN_CODE}]},
-            description="The severity of findings, by code.",
-        ),
-    )
-    plans: str = setting(
-        "", Text(parse=_clean, description="The folder of plan files that are named without a folder.")
-    )
-    install: InstallConfig = setting(InstallConfig(), section(InstallConfig, "Where tablectl is installed from."))
-    env: Mapping[str, Config] = field(default_factory=dict)
-    """Every environment of the file, resolved as if it were the selected one."""
     environment: str = ""
     """The selected environment; empty for the top level alone."""
     confined_to: str = ""
@@ -565,6 +662,41 @@ class Config:
     def severities(self) -> Severities:
         """``lint`` in the form that looks up the severity for a table."""
         return Severities(self.lint)
+
+
+CONFIG = TypeAdapter(FileConfig)
+"""Reads the values of the whole file."""
+GONE: Mapping[str, str] = MappingProxyType(
+    {
+        "signatures": "remove it: plans have no signatures. `apply` compares a plan with the merged policies; to prove "
+        "where a plan was made, use `gh attestation` (docs/recipes.md)",
+        "stop_if": "write `stop_if_failed: N`, `stop_if_silent: N` or both (docs/many-tables.md)",
+        "webhook": "give a `command` that posts the event with curl, as in docs/recipes.md (Post to Slack)",
+    }
+)
+"""Keys of earlier versions, each with what to do instead."""
+TOP_ALONE = ("plans", "install", "env")
+"""Keys that no environment has."""
+
+
+@cache
+def config_schema() -> Schema:
+    """The schema of ``tablectl.yaml`` as JSON Schema 2020-12."""
+    made = inlined(CONFIG.json_schema(schema_generator=FileSchema))
+    about = "Where the policies of a repository are, and how tablectl reaches and changes its tables."
+    dialect = "https://json-schema.org/draft/2020-12/schema"
+    return {"$schema": dialect, "title": "tablectl.yaml", **made, "description": about}
+
+
+def environment_variables(section: FileSection | None = None, above: Keys = ()) -> Iterator[tuple[str, Keys]]:
+    """The environment variables that set single values, with the keys that each sets. Lists and maps have none."""
+    section = section or FileConfig()
+    for each in fields(section):
+        value, keys = getattr(section, each.name), (*above, each.name)
+        if isinstance(value, FileSection):
+            yield from environment_variables(value, keys)
+        elif not isinstance(value, tuple | Mapping):
+            yield "_".join(("TABLECTL", *keys)).upper(), keys
 
 
 OVERRIDDEN: Mapping[type[Any], str] = MappingProxyType({ServerSettings: "engine", RunSettings: "window"})
@@ -581,24 +713,3 @@ def with_settings(config: Config, given: Mapping[str, Any]) -> Config:
         engine=replace(config.engine, **engine, **alone),
         window=replace(config.window, **window),
     )
-
-
-def _whole_file() -> Section:
-    about = "Where the policies of a repository are, and how tablectl reaches and changes its tables."
-    gone = {
-        "signatures": "remove it: plans have no signatures. `apply` compares a plan with the merged policies; to prove "
-        "where a plan was made, use `gh attestation` (docs/recipes.md)"
-    }
-    top = section(Config, about, gone=gone)
-    only_at_the_top = ("plans", "install", "env")
-    keys = {key: takes for key, takes in top.keys.items() if key not in only_at_the_top}
-    environments = MapOf(
-        of=Section(make=Config, keys=keys, only_at_the_top=only_at_the_top, gone=gone),
-        why_not=_why_no_environment,
-        description="Environments by name; `--env NAME` selects one, and its values override those above.",
-    )
-    return replace(top, keys={**top.keys, "env": environments})
-
-
-CONFIG = _whole_file()
-"""The whole file."""

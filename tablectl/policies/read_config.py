@@ -2,7 +2,7 @@
 and what flags or parameters give (``config.with_settings``).
 
 A file becomes plain values: texts, nested as in the file, and the position of each key. Plain values of several layers
-are merged, and made a YAML node again, which the fields of ``config`` read.
+are merged, and then read once as ``FileConfig``.
 
 A plan of an unmerged branch runs with credentials. Everything that runs code with them, or decides where they are sent,
 comes from the file of the base branch. A branch may set only the keys in ``FROM_BRANCH``.
@@ -12,31 +12,22 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields
 from pathlib import Path, PurePosixPath
 from typing import Any
+
+from pydantic import ValidationError
 
 from tablectl.attributes.policy import SECRET_KEYS
 from tablectl.delta.names import is_environment
 from tablectl.engine.interface import LOGIN
 from tablectl.model.errors import DEBUG, InputError, Problem, UsageError
-from tablectl.policies.config import CONFIG, Config
-from tablectl.policies.field_types import (
-    FieldName,
-    Keys,
-    Text,
-    environment_variables,
-    is_secret,
-    key_text,
-    own_keys,
-    single_values,
-)
+from tablectl.policies.config import CONFIG, GONE, TOP_ALONE, Config, FileConfig, config_schema, environment_variables
 from tablectl.policies.parse_yaml import parse_document
 from tablectl.policies.repository import read_bytes, shown_path, stays_below
 from tablectl.policies.spelling_hints import nearest, shown
-from tablectl.policies.value_reader import ValueReader
-from tablectl.policies.variables import Variables
-from tablectl.policies.yaml_nodes import ListNode, MapNode, Node, Scalar, SourceFile, kind_of
+from tablectl.policies.wrong_values import FileFacts, Keys, problems_of
+from tablectl.policies.yaml_nodes import MapNode, Scalar, SourceFile, kind_of, places_in, plain
 
 BASE = "TABLECTL_BASE_CONFIG"
 """The variable that names the base branch's file. Set it where untrusted branches are planned."""
@@ -150,9 +141,14 @@ _OF_HOOKS = (
 Places = dict[Keys, SourceFile]
 """Position by keys. The items of a list are numbered from 1."""
 
-_WRONG = object()
-_DECIMALS = {keys for keys, each in single_values(CONFIG) if isinstance(each, Text) and each.kind == "a number"}
-"""The settings that are numbers with decimals. Elsewhere such a value is a version that lost its zeros."""
+_SECRETS: tuple[Keys, ...] = (
+    ("notify",),
+    ("engine", "conf"),
+    ("engine", "remote"),
+    ("window", "before"),
+    ("window", "after"),
+)
+"""Settings whose values can hold secrets: addresses of servers, commands, settings of Spark."""
 
 
 def load_config(directory: Path, environ: Mapping[str, str], env: str | None = None) -> Config:
@@ -183,26 +179,24 @@ def load_config(directory: Path, environ: Mapping[str, str], env: str | None = N
         _merge(values, sections["env"][chosen])
         places |= {keys[2:]: place for keys, place in places.items() if keys[:2] == ("env", chosen) and keys[2:]}
     problems += _unknown_variables(environ, str(values))
-    for variable, keys in environment_variables(CONFIG):
+    for variable, keys in environment_variables():
         if environ.get(variable):
             _set(values, keys, environ[variable])
             places[keys] = SourceFile(variable, 0, 0)
     config = _read(values, places, file, problems)
-    if problems:
+    if problems or config is None or known is None:
         raise InputError(tuple(problems))
-    assert isinstance(config, Config)  # otherwise there is a problem
-    assert isinstance(known, Config)
     if chosen and chosen not in known.env:
         raise _no_such(chosen, known, "" if env is not None else f", which {ENV} names")
-    confined = _confined(directory, environ)
-    return replace(config, env=known.env, environment=chosen, confined_to=confined, unmerged=unmerged)
+    settings = {each.name: getattr(config, each.name) for each in fields(config)} | {"env": known.env}
+    return Config(**settings, environment=chosen, confined_to=_confined(directory, environ), unmerged=unmerged)
 
 
 def _unknown_variables(environ: Mapping[str, str], config: str) -> Iterator[Problem]:
     """Variables that set nothing, most likely by a typing error. A variable that the configuration names is the
     user's.
     """
-    known = [ENV, BASE, DEBUG, *LOGIN, *(variable for variable, _ in environment_variables(CONFIG))]
+    known = [ENV, BASE, DEBUG, *LOGIN, *(variable for variable, _ in environment_variables())]
     for name in sorted(environ):
         unknown = name.startswith("TABLECTL_") and not name.startswith(_PREFIXES) and name not in {*known, *_OF_HOOKS}
         if unknown and environ[name] and name not in config:
@@ -220,7 +214,18 @@ def _checkout_of(directory: Path) -> str:
 def config_values(directory: Path, environ: Mapping[str, str]) -> dict[str, Any]:
     """The plain values of a directory's file, and of the one that ``TABLECTL_BASE_CONFIG`` names, which are valid."""
     values = _own_values(directory, environ, [])[0]
-    return combined(values, read_values(Path(environ[BASE]), [])[0]) if environ.get(BASE) else values
+    if environ.get(BASE):
+        values = combined(values, read_values(Path(environ[BASE]), [])[0])
+    return {key: as_texts(each) for key, each in values.items()}
+
+
+def as_texts(values: Any) -> Any:
+    """Plain values in which each ``Scalar`` is its text."""
+    if isinstance(values, dict):
+        return {key: as_texts(each) for key, each in values.items()}
+    if isinstance(values, list):
+        return [as_texts(each) for each in values]
+    return values.text if isinstance(values, Scalar) else values
 
 
 def ignored_keys(directory: Path, environ: Mapping[str, str]) -> tuple[str, ...]:
@@ -248,7 +253,7 @@ def _read_base(path: Path, problems: list[Problem]) -> tuple[dict[str, Any], Pla
     return read_values(path, problems)
 
 
-def _no_such(name: str, config: Config, why: str) -> UsageError:
+def _no_such(name: str, config: FileConfig, why: str) -> UsageError:
     message = f"{FILE} has no environment {shown(name)}{why}"
     if not config.env:
         return UsageError(message, f"it has none: add `env: {{{name if is_environment(name) else 'prod'}: …}}` to it")
@@ -278,10 +283,34 @@ def _set(values: dict[str, Any], keys: Keys, value: str) -> None:
         section[keys[-1]] = value
 
 
-def _read(values: Mapping[str, Any], places: Places, file: SourceFile, problems: list[Problem]) -> object:
-    """The whole file with its defaults. Errors are added to ``problems``; wrong values have their defaults."""
-    reading = ValueReader(Variables(), "", "", problems, literal=True)
-    return CONFIG.read(as_node(values, places, file), FieldName(()), reading)
+def _read(values: Mapping[str, Any], places: Places, file: SourceFile, problems: list[Problem]) -> FileConfig | None:
+    """The whole file with its defaults; ``None`` after errors were added to ``problems``."""
+
+    def place(keys: Keys) -> SourceFile:
+        """The position of a key, or of the innermost key above that has one."""
+        return next((places[keys[:end]] for end in range(len(keys), 0, -1) if keys[:end] in places), file)
+
+    try:
+        return CONFIG.validate_python(values)
+    except ValidationError as error:
+        facts = FileFacts(schema=config_schema, place=place, key_place=place, secret=is_secret, instead=_instead)
+        problems += problems_of(error, facts)
+        return None
+
+
+def is_secret(keys: Keys) -> bool:
+    """Whether no message shows the value of a key."""
+    own = keys[2:] if keys[:1] == ("env",) else keys
+    return any(own[: len(each)] == each for each in _SECRETS)
+
+
+def _instead(keys: Keys) -> str:
+    """What to write in place of an unknown key, if that is not a matter of spelling."""
+    if keys[-1] in GONE:
+        return GONE[keys[-1]]
+    known = config_schema()["properties"]
+    meant = nearest(keys[-1], known) if keys[:1] == ("env",) and len(keys) == 3 else None
+    return f"`{meant}:` goes at the top level of the file: it is one for all environments" if meant in TOP_ALONE else ""
 
 
 def read_values(path: Path, problems: list[Problem]) -> tuple[dict[str, Any], Places]:
@@ -295,59 +324,4 @@ def read_values(path: Path, problems: list[Problem]) -> tuple[dict[str, Any], Pl
         hint = "for example `engine: {dialect: oss}`"
         problems.append(root.source.problem(f"the configuration is a map, not {kind_of(root)}", hint))
         return {}, places
-    return _plain_map(root, (), places, ValueReader(Variables(), "", "", problems)), places
-
-
-def as_node(value: Any, places: Places, place: SourceFile, keys: Keys = ()) -> Node:
-    """Plain values as YAML nodes. Each has the position of its key, or that of the innermost key above that has one."""
-    here = places.get(keys, place)
-    match value:
-        case dict():
-            paths = {key: (*keys, key) for key in value}
-            entries = {
-                key: (places.get(path, here), as_node(value[key], places, here, path)) for key, path in paths.items()
-            }
-            return MapNode(entries, here)
-        case list():
-            items = (as_node(item, places, here, (*keys, str(number))) for number, item in enumerate(value, 1))
-            return ListNode(tuple(items), here)
-        case None:
-            return Scalar("", "null", here)
-        case _:
-            return Scalar(value, "str", here)
-
-
-def _plain_map(node: MapNode, keys: Keys, places: Places, reading: ValueReader) -> dict[str, Any]:
-    values: dict[str, Any] = {}
-    for key, (source, inner) in node.entries.items():
-        path = (*keys, key)
-        places[path] = source
-        value = _plain(inner, path, places, reading)
-        if value is not _WRONG:
-            values[key] = value
-    return values
-
-
-def _plain(node: Node, path: Keys, places: Places, reading: ValueReader) -> Any:
-    """A text, a map, a list, or ``None`` for null. ``_WRONG`` if the node is none of these and a problem was
-    reported.
-    """
-    match node:
-        case MapNode():
-            return _plain_map(node, path, places, reading)
-        case ListNode():
-            items = []
-            for number, item in enumerate(node.items, 1):
-                places[*path, str(number)] = item.source
-                items.append(_plain(item, (*path, str(number)), places, reading))
-            return [item for item in items if item is not _WRONG]
-        case Scalar(is_null=True):
-            return None
-        case Scalar() if is_secret(path) and node.tag in {"float", "timestamp"}:
-            reading.report(node.source, f"YAML does not read {key_text(path)} as text", "quote it")
-            return _WRONG
-        case Scalar(tag="float") if own_keys(path) in _DECIMALS:
-            return node.text
-        case Scalar():
-            scalar = reading.scalar(node, key_text(path), "")
-            return _WRONG if scalar is None else scalar.text
+    return plain(root), dict(places_in(root))

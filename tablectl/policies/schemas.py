@@ -1,4 +1,4 @@
-"""The JSON Schemas of a policy file and of ``tablectl.yaml``, for editors, made from the fields that read them.
+"""The JSON Schema of a policy file, for editors, made from the fields that read it.
 
 A schema accepts more than the reader in cases that JSON Schema cannot express: variables, the letter case of
 ``delta.*`` keys, the syntax of names, times and paths.
@@ -21,13 +21,6 @@ _UNMANAGED: Schema = {
     "items": {"type": "string", "examples": list(ATTRIBUTE_FIELDS)},
     "examples": [["isolation"]],
 }
-
-
-def config_schema() -> Schema:
-    """The schema of ``tablectl.yaml`` as JSON Schema 2020-12."""
-    from tablectl.policies.config import CONFIG  # noqa: PLC0415  # loads a YAML parser
-
-    return {"$schema": _DIALECT, "title": "tablectl.yaml", **CONFIG.schema()}
 
 
 def policy_schema() -> Schema:

@@ -12,7 +12,7 @@ from tablectl.delta.names import NameSyntaxError
 from tablectl.model.errors import Problem
 from tablectl.policies.spelling_hints import cut, did_you_mean, shown
 from tablectl.policies.variables import UndefinedVariableError, Variables, why_unusable
-from tablectl.policies.yaml_nodes import ListNode, Node, Scalar, SourceFile, kind_of
+from tablectl.policies.yaml_nodes import ListNode, Node, Scalar, SourceFile, is_text, kind_of
 
 _Name = TypeVar("_Name")
 
@@ -177,24 +177,6 @@ class ValueReader:
         else:
             suggestion = did_you_mean(key, known) if self.hints and not hint else hint
             self.report(source, f"unknown key {shown(name)}", suggestion)
-
-
-def is_text(scalar: Scalar) -> bool:
-    """Whether a scalar counts as text: text itself, ``true``, ``false``, and plain whole numbers.
-
-    Texts that YAML reinterprets (``no``, ``12:30``, ``0x1F``, ``1.50``) do not: two readers of the same file would see
-    two different texts.
-    """
-    match scalar.tag:
-        case "str":
-            return True
-        case "bool":
-            return scalar.text in {"true", "false"}
-        case "int":
-            digits = scalar.text.removeprefix("-")
-            return digits.isascii() and digits.isdigit() and (digits == "0" or not digits.startswith("0"))
-        case _:
-            return False
 
 
 def _spelled(names: Sequence[str]) -> str:

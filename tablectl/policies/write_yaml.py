@@ -20,9 +20,8 @@ from tablectl.delta.names import NameSyntaxError, TableName, join_parts, quote_n
 from tablectl.model.patterns import escape_glob
 from tablectl.model.safe_text import marked_places, printable
 from tablectl.policies.parse_yaml import implicit_tag
-from tablectl.policies.value_reader import is_text
 from tablectl.policies.variables import Variables, escape_variables, read_table_key, variables_of
-from tablectl.policies.yaml_nodes import Scalar, SourceFile
+from tablectl.policies.yaml_nodes import Scalar, SourceFile, is_text
 
 _BARE = re.compile(r"[A-Za-z0-9_/.$(+-](?:[^\x00-\x1f#:]|:(?! |\Z)|(?<! )#)*\Z")
 _IN_FLOW = re.compile(r"[,\[\]{}]")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from tablectl.delta.credentials import scrub
 from tablectl.model.errors import Problem
@@ -69,3 +70,46 @@ def kind_of(node: Node) -> str:
             return "a list"
         case MapNode():
             return "a map"
+
+
+def is_text(scalar: Scalar) -> bool:
+    """Whether a scalar counts as text: text itself, ``true``, ``false``, and plain whole numbers.
+
+    Texts that YAML reinterprets (``no``, ``12:30``, ``0x1F``, ``1.50``) do not: two readers of the same file would see
+    two different texts.
+    """
+    match scalar.tag:
+        case "str":
+            return True
+        case "bool":
+            return scalar.text in {"true", "false"}
+        case "int":
+            digits = scalar.text.removeprefix("-")
+            return digits.isascii() and digits.isdigit() and (digits == "0" or not digits.startswith("0"))
+        case _:
+            return False
+
+
+def plain(node: Node) -> Any:
+    """The value of a node: a text, a map, a list, ``None`` for null, and the ``Scalar`` itself if it does not count as
+    text.
+    """
+    if isinstance(node, MapNode):
+        return {key: plain(inner) for key, (_, inner) in node.entries.items()}
+    if isinstance(node, ListNode):
+        return [plain(item) for item in node.items]
+    if node.is_null:
+        return None
+    return node.text if is_text(node) else node
+
+
+def places_in(node: Node, above: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], SourceFile]]:
+    """The position of each key and of each item of a list, by the keys that lead to it. Items are numbered from 1."""
+    if isinstance(node, MapNode):
+        for key, (source, inner) in node.entries.items():
+            yield (*above, key), source
+            yield from places_in(inner, (*above, key))
+    elif isinstance(node, ListNode):
+        for number, item in enumerate(node.items, 1):
+            yield (*above, str(number)), item.source
+            yield from places_in(item, (*above, str(number)))

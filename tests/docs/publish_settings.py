@@ -2,24 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
 from typing import Any
 
-from tablectl.policies.config import CONFIG, OVERRIDDEN
+from tablectl.policies.config import OVERRIDDEN, config_schema, environment_variables
 from tablectl.policies.declare_setting import settings_of
-from tablectl.policies.field_types import (
-    ListOf,
-    MapOf,
-    Section,
-    Text,
-    Word,
-    YamlField,
-    environment_variables,
-    number_text,
-)
+from tablectl.policies.value_kinds import number_text
 from tests.docs.pages import ROOT
 
+Schema = dict[str, Any]
 PAGE = ROOT / "docs" / "generated" / "settings.md"
 _NAMES = {"catalogs": "CATALOG", "lint": "CODE", "env": "NAME"}
 """What the keys of maps are."""
@@ -37,55 +28,53 @@ command.
 """
 
 
-@dataclass(frozen=True)
-class Row:
-    """One key."""
-
-    keys: tuple[str, ...]
-    takes: YamlField
-    default: str
-
-
-def rows(section: Section = CONFIG, above: tuple[str, ...] = ()) -> Iterator[Row]:
-    """The keys of a section in the order of their declaration, but for those of the environments."""
-    made = section.make()
-    for key, takes in section.keys.items():
-        keys, default = (*above, key), getattr(made, key, None)
-        inner = takes.of if isinstance(takes, ListOf | MapOf) else takes
-        if keys == ("env",):
-            continue
-        if not isinstance(inner, Section):
-            yield Row(keys, takes, "required" if key in section.required else _default(default))
-        elif isinstance(takes, MapOf):
-            yield from rows(inner, (*keys, _NAMES.get(key, "NAME")))
-        else:
-            yield from rows(inner, (*above, f"{key}[]") if isinstance(takes, ListOf) else keys)
+def rows(schema: Schema, above: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Schema, bool]]:
+    """The keys of a section with their schemas and whether they are required, but for those of the environments."""
+    for key, about in schema["properties"].items():
+        free = about.get("additionalProperties")
+        inner = _section(about.get("items") or free or {})
+        if about.get("properties") and inner is None and not key.startswith(("s3", "gs", "az")):
+            yield from rows(about, (*above, key))
+        elif inner is None:
+            yield (*above, key), about, key in schema.get("required", ())
+        elif key != "env":
+            yield from rows(inner, (*above, key, _NAMES.get(key, "NAME")) if free else (*above, f"{key}[]"))
 
 
-def _values(takes: YamlField) -> str:
-    if isinstance(takes, ListOf):
-        return f"list of {_values(takes.of).removeprefix('a ')}"
-    if isinstance(takes, MapOf):
-        return f"map of {_values(takes.of)}"
-    if isinstance(takes, Word):
-        return ", ".join(f"`{each}`" for each in takes.words)
-    if isinstance(takes, Text) and "minimum" in takes.values:
-        return f"{takes.takes}, {takes.values['minimum']:,} to {takes.values['maximum']:,}"
-    return takes.noun or takes.takes if isinstance(takes, Text) else takes.takes
+def _section(schema: Schema | bool) -> Schema | None:
+    """The part of a schema that has keys."""
+    parts = [schema, *schema.get("anyOf", ())] if isinstance(schema, dict) else []
+    return next((each for each in parts if "properties" in each), None)
 
 
-def _default(value: Any) -> str:
-    if value is None or value == "" or (isinstance(value, tuple | Mapping) and not value):
-        return ""
-    if isinstance(value, tuple):
+def _values(about: Schema) -> str:
+    if about.get("type") == "array":
+        return f"list of {_values(about['items']).removeprefix('a ')}"
+    if about.get("type") == "object":
+        free = about.get("additionalProperties")
+        return f"map of {_values(free)}" if isinstance(free, dict) else "a map"
+    if "enum" in about or about.get("type") == "boolean":
+        return ", ".join(f"`{each}`" for each in about.get("enum", ("true", "false")))
+    if "minimum" in about:
+        kind = "a whole number" if about["type"] == "integer" else "a number"
+        return f"{kind}, {about['minimum']:,} to {about['maximum']:,}"
+    if "anyOf" in about:
+        return "a command"
+    examples = f", such as `{about['examples'][0]}`" if "examples" in about else ""
+    return f"text{examples}"
+
+
+def _default(about: Schema) -> str:
+    value = about.get("default", "")
+    if isinstance(value, list):
         return ", ".join(f"`{each}`" for each in value)
     if isinstance(value, bool):
         return f"`{str(value).lower()}`"
-    return f"`{number_text(value)}`" if isinstance(value, float) else f"`{value}`"
+    return f"`{number_text(value)}`" if isinstance(value, float) else f"`{value}`" if value != "" else ""
 
 
 def page() -> str:
-    variables = {keys: name for name, keys in environment_variables(CONFIG)}
+    variables = {keys: name for name, keys in environment_variables()}
     overriding: dict[tuple[str, ...], str] = {
         (place, each.name): f"`{about.flags[0]}`, `{each.name}`"
         for record, place in OVERRIDDEN.items()
@@ -93,14 +82,14 @@ def page() -> str:
     }
     lines = [
         (
-            f"`{'.'.join(row.keys)}`",
-            f"`{variables[row.keys]}`" if row.keys in variables else "",
-            overriding.get(row.keys, ""),
-            _values(row.takes),
-            row.default,
-            row.takes.description.replace("|", "\\|"),
+            f"`{'.'.join(keys)}`",
+            f"`{variables[keys]}`" if keys in variables else "",
+            overriding.get(keys, ""),
+            _values(about),
+            "required" if required else _default(about),
+            about.get("description", "").replace("|", "\\|"),
         )
-        for row in rows()
+        for keys, about, required in rows(config_schema())
     ]
     return _TOP + "".join(f"| {' | '.join(line)} |\n".replace("|  |", "| |").replace("|  |", "| |") for line in lines)
 

@@ -12,10 +12,8 @@ import pytest
 
 from tablectl.commands.command_line import COMMANDS
 from tablectl.model.errors import InputError, UsageError
-from tablectl.policies.config import CONFIG
-from tablectl.policies.field_types import environment_variables
+from tablectl.policies.config import config_schema, environment_variables
 from tablectl.policies.read_config import FILE, load_config
-from tablectl.policies.schemas import config_schema
 from tests.program import commands as program_commands
 
 ROOT = Path(__file__).parents[2]
@@ -46,7 +44,7 @@ def test_a_variable_of_a_page_is_taken(name: str, tmp_path: Path) -> None:
 
 
 def test_every_variable_of_a_setting_is_on_a_page() -> None:
-    assert {name for name, _ in environment_variables(CONFIG)} <= set(variables())
+    assert {name for name, _ in environment_variables()} <= set(variables())
 
 
 def has_key(schema: Mapping[str, Any], steps: list[str]) -> bool:

@@ -11,8 +11,8 @@ import pytest
 import yaml
 
 from tablectl.model.errors import InputError
+from tablectl.policies.config import config_schema
 from tablectl.policies.read_config import load_config
-from tablectl.policies.schemas import config_schema
 
 EXAMPLE = """
 policies: policies

@@ -10,8 +10,10 @@ import pytest
 
 from tests.product_copy import ProductCopy
 
-_BEFORE = "    soak: float = setting("
-_DECLARATION = """    pauses: int = setting(
+_BEFORE = "    soak: Annotated[float"
+_DECLARATION = """    pauses: Annotated[
+        int, Field(ge=1, le=9, description="How many pauses an apply makes."), WHOLE
+    ] = setting(
         3, whole(1, 9, "How many pauses an apply makes."), "--pauses", metavar="N"
     )
 """
@@ -21,8 +23,8 @@ import tablectl
 from tablectl.commands import apply
 from tablectl.commands.command_line import run_cli
 from tablectl.model.errors import InputError, UsageError
+from tablectl.policies.config import config_schema
 from tablectl.policies.read_config import load_config
-from tablectl.policies.schemas import config_schema
 
 here, file, seen = pathlib.Path(), pathlib.Path("tablectl.yaml"), []
 pathlib.Path("policies.yaml").write_text("version: 1\\ntables: {}\\n")

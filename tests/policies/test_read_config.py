@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from tablectl.model.errors import Problem
-from tablectl.policies.field_types import key_text
 from tablectl.policies.read_config import read_values
+from tablectl.policies.wrong_values import key_text
 from tablectl.policies.yaml_nodes import SourceFile
 
 

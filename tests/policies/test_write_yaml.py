@@ -8,10 +8,9 @@ from hypothesis import strategies as st
 
 from tablectl.delta.names import TableName
 from tablectl.policies.parse_yaml import parse_document
-from tablectl.policies.value_reader import is_text
 from tablectl.policies.variables import Variables, escape_variables, read_table, read_table_key, variables_of
 from tablectl.policies.write_yaml import table_key, write_key, write_text, write_value
-from tablectl.policies.yaml_nodes import ListNode, MapNode, Scalar
+from tablectl.policies.yaml_nodes import ListNode, MapNode, Scalar, is_text
 
 texts = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"])) | st.text(
     "ab:#, -${}[]'\"\\\n*&!|>%@`~01", max_size=8

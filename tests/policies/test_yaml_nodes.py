@@ -6,8 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tablectl.policies.value_reader import is_text
-from tablectl.policies.yaml_nodes import ListNode, MapNode, Node, Scalar, SourceFile, kind_of
+from tablectl.policies.yaml_nodes import ListNode, MapNode, Node, Scalar, SourceFile, is_text, kind_of
 
 Parse = Callable[[str | bytes], tuple[Node | None, list[str]]]
 

@@ -36,7 +36,7 @@ from tablectl.delta.schema import Field, Schema
 from tablectl.lint_rules import RULES
 from tablectl.planning.plan_table import plan_table
 from tablectl.policies.read_config import load_config
-from tablectl.policies.schemas import config_schema
+from tablectl.policies.config import config_schema
 from tests.reports.lint_page import codes_page
 from tablectl.reports.sarif import RULES as SARIF
 from tests.builders import live_table
