@@ -34,6 +34,7 @@ from tablectl.planning.plan_table import plan_table, writers_matter
 from tablectl.policies.declared_tables import Specs, TableSpec, digest_of_tables, expand
 from tablectl.policies.own_rules import OwnRule
 from tablectl.storage.object_stores import StoreOptions
+from tablectl.support.differences import differences, whole
 
 _PLAN_AGAIN = "run `tablectl plan --out FILE` again and have the new plan reviewed"
 _MOST_TOLD = 5
@@ -104,20 +105,14 @@ def _specs_of(plan: Plan, specs: Specs, names: Sequence[str]) -> Mapping[str, Ta
 
 def _differing(table: TablePlan, spec: TableSpec) -> Iterator[str]:
     """The keys of a table's plan that differ from its policy."""
-    if table.name != spec.name.text:
-        yield "name"
+    location = canonical_location(table.location)
     expected = spec.name.parts[0] if spec.name.is_path else spec.location
-    if expected and canonical_location(expected) != canonical_location(table.location):
-        yield "location"
-    copied = {
-        "tags": (sorted(table.tags), sorted(spec.tags)),
-        "owner": (table.owner, spec.owner),
-        "window": (table.window, spec.window),
-    }
-    yield from (key for key, (planned, asked) in copied.items() if planned != asked)
-    for option in fields(TableOptions):
-        if getattr(table.basis.options, option.name) != getattr(spec.options, option.name):
-            yield option.name
+    planned: dict[str, object] = {"name": table.name, "location": location, "tags": sorted(table.tags)}
+    planned |= {"owner": table.owner, "window": table.window, **_by_name(table.basis.options)}
+    wanted: dict[str, object] = {"name": spec.name.text, "tags": sorted(spec.tags)}
+    wanted["location"] = canonical_location(expected) if expected else location
+    wanted |= {"owner": spec.owner, "window": spec.window, **_by_name(spec.options)}
+    yield from (each.where for each in differences(planned, wanted, whole))
     declared = {(name, key): value for name, key, value in spec.policy.values()}
     for change in table.changes:
         if (change.attribute, change.key) == (Clustering.name, DATA):
@@ -128,6 +123,10 @@ def _differing(table: TablePlan, spec: TableSpec) -> Iterator[str]:
             )
         if not asked:
             yield change.id
+
+
+def _by_name(options: TableOptions) -> dict[str, object]:
+    return {each.name: getattr(options, each.name) for each in fields(options)}
 
 
 def _is_declared(change: Change, declared: object) -> bool:
@@ -228,21 +227,22 @@ def _compare(plan: TablePlan, fresh: TablePlan | None) -> None:
     if fresh.refusals:
         first = fresh.refusals[0]
         raise StopTableError(RunOutcome.REFUSED, f"{first.change}: {first.reason}", first.fix)
-    reviewed = {change.id: change for change in plan.changes}
-    added = [change.id for change in fresh.changes if change.id not in reviewed]
+    wanted = {change.id: change for change in fresh.changes}
+    reviewed = {change.id: change for change in plan.changes if change.id in wanted}
+    found = differences(_facts(reviewed, wanted), _facts(wanted, reviewed), whole)
+    added = [each.where for each in found if each.kind == "added"]
     if added:
         message = f"the policies also ask for {', '.join(added)}, which the plan does not hold"
         raise StopTableError(RunOutcome.STALE, message, "the table changed since, or the plan was edited: plan again")
-    for change in fresh.changes:
-        for key in _forged(reviewed[change.id], change):
-            message = f"`{change.id}.{key}` is not what the policies and the table give"
-            raise StopTableError(RunOutcome.REFUSED, message, _PLAN_AGAIN)
+    for each in found:
+        message = f"`{each.where}` is not what the policies and the table give"
+        raise StopTableError(RunOutcome.REFUSED, message, _PLAN_AGAIN)
 
 
-def _forged(reviewed: Change, fresh: Change) -> Iterator[str]:
-    if reviewed.after != fresh.after:
-        yield "after"
-    if reviewed.columns != fresh.columns:
-        yield "columns"
-    if reviewed.before == fresh.before and reviewed.via != fresh.via:
-        yield "via"
+def _facts(changes: Mapping[str, Change], others: Mapping[str, Change]) -> dict[str, dict[str, object]]:
+    """What two plans of one table must agree on. What a change leaves on its way depends on its old value."""
+    return {
+        name: {"after": change.after, "columns": change.columns}
+        | ({"via": change.via} if name in others and others[name].before == change.before else {})
+        for name, change in changes.items()
+    }

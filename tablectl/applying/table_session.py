@@ -26,11 +26,10 @@ from tablectl.model.safe_text import listed, value_text
 from tablectl.model.stamp import read_stamp
 from tablectl.model.table import LOOK_BACK, LiveTable
 from tablectl.planning.derive_statements import stopped_streams
-from tablectl.planning.diff import ChangeState, change_state, found_value
+from tablectl.planning.diff import ChangeState, change_state, unlike
 from tablectl.planning.plan_upkeep import UpkeepTable
 
 _AS_DECLARED = frozenset({RunOutcome.APPLIED, RunOutcome.ALREADY, RunOutcome.WAITING})
-_DONE = ChangeState.DONE
 
 _log = logging.getLogger(__name__)
 
@@ -293,10 +292,9 @@ def _wrong(plan: TablePlan, live: LiveTable, waiting: frozenset[str]) -> list[st
     if live.table_id != plan.table_id:
         return ["the table was replaced by another one"]
     return [
-        f"{change.id} is {value_text(found_value(change, live))}, not {value_text(change.after)}"
-        for change in plan.changes
-        if change_state(change, live)
-        not in ({ChangeState.DONE, ChangeState.PENDING} if change.id in waiting else {ChangeState.DONE})
+        f"{change.id} is {value_text(found)}, not {value_text(change.after)}"
+        for change, found in unlike(plan.changes, live)
+        if change.id not in waiting or change_state(change, live) is ChangeState.STALE
     ]
 
 
@@ -327,7 +325,7 @@ def looked_again(window: RunContext, plan: TablePlan, run: TableRun) -> TableRun
     if canonical_location(where) != canonical_location(plan.location):
         message = f"{plan.location} is as declared, and the name {plan.name} was moved to {where} since"
         return replace(run, outcome=RunOutcome.UNVERIFIED, message=message, hint="see who moved it, and plan again")
-    undone = [each for each in plan.changes if each.id in ids and head and change_state(each, head) is not _DONE]
+    undone = [each for each, _ in unlike(plan.changes, head) if each.id in ids] if head else []
     if not undone:
         return run
     by = [each for each in theirs if each.changes_metadata] or theirs

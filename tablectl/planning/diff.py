@@ -4,7 +4,7 @@ that state serves fresh runs, resumed runs and verification (docs/plan-file.md).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from enum import Enum
 
@@ -15,6 +15,7 @@ from tablectl.model.plan import Change, Value
 from tablectl.model.safe_text import value_text
 from tablectl.model.table import Depth, LiveTable
 from tablectl.policies.declared_tables import TableSpec
+from tablectl.support.differences import Path, differences
 
 
 def diff(policy: Policy, live: LiveTable, dialect: str = DEFAULT_DIALECT) -> tuple[Change, ...]:
@@ -96,6 +97,19 @@ def why_stale(change: Change, live: LiveTable) -> str:
         if found[1].type != fact.type:
             return f"column {fact.column} was {fact.type} and is {found[1].type}"
     return f"{change.id} was {value_text(change.before)} and is {value_text(found_value(change, live))}"
+
+
+def unlike(changes: Sequence[Change], live: LiveTable) -> list[tuple[Change, Value]]:
+    """The changes whose new value a table does not have, each with the value that it has instead."""
+    by_id = {change.id: change for change in changes}
+
+    def same(path: Path, found: Value, declared: Value) -> bool:
+        change = by_id[str(path[0])]
+        return attribute(change.attribute).agrees(found, declared, change.key)
+
+    found = {name: found_value(change, live) for name, change in by_id.items()}
+    expected = {name: change.after for name, change in by_id.items()}
+    return [(by_id[str(each.path[0])], each.before) for each in differences(found, expected, same)]
 
 
 def found_value(change: Change, live: LiveTable) -> Value:

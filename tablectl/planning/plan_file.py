@@ -22,6 +22,7 @@ from tablectl.model.safe_text import escape_output, listed
 from tablectl.planning.derive_statements import DerivedTable, derive_table
 from tablectl.planning.locked_out_clients import DERIVED, added_features
 from tablectl.planning.plan_table import consent_refusals, derived_findings
+from tablectl.support.differences import differences
 from tablectl.support.json_text import MOST_VALUES, JsonBudgetError, check_json, read_json, write_json
 from tablectl.support.typed_json import json_form, read_record
 from tablectl.version import __version__
@@ -163,20 +164,20 @@ def _underived(table: TablePlan, dialect: str) -> str:
         check_declarable(change, dialect, table.basis.options)
     if len({change.id for change in table.changes}) < len(table.changes):
         return "changes"
-    if table.refusals:
-        refused = (("protocol_after", table.basis.protocol), ("statements", ()), ("features", ()), ("undo", ()))
-        return next((key for key, value in refused if getattr(table, key) != value), "")
-    derived = derive_table(table.changes, table.basis, name, dialect)
-    wanted: tuple[tuple[str, object], ...] = (
-        ("statements", derived.statements),
-        ("protocol_after", ProtocolFact.of(derived.after)),
-        ("features", added_features(derived.before, derived.after)),
-        ("undo", derived.undo(name)),
-    )
-    wrong = next((key for key, value in wanted if getattr(table, key) != value), "")
-    if wrong or not consent_refusals(derived, dialect):
-        return wrong or ("" if _finds_what_follows(table, derived) else "findings")
-    return "refusals"
+    derived = None if table.refusals else derive_table(table.changes, table.basis, name, dialect)
+    wanted = {
+        "statements": derived.statements if derived else (),
+        "protocol_after": ProtocolFact.of(derived.after) if derived else table.basis.protocol,
+        "features": added_features(derived.before, derived.after) if derived else (),
+        "undo": derived.undo(name) if derived else (),
+    }
+    for wrong in differences({key: getattr(table, key) for key in wanted}, wanted):
+        return wrong.where
+    if derived is None:
+        return ""
+    if consent_refusals(derived, dialect):
+        return "refusals"
+    return "" if _finds_what_follows(table, derived) else "findings"
 
 
 def _finds_what_follows(table: TablePlan, derived: DerivedTable) -> bool:

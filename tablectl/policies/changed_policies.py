@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 
+from tablectl.model.calendar import TableWindow
 from tablectl.model.errors import InputError, UsageError
 from tablectl.model.plan import Change, Value
 from tablectl.model.upkeep import UpkeepPolicy
@@ -14,6 +15,7 @@ from tablectl.policies.config import Config
 from tablectl.policies.declared_tables import Specs, TableSpec, effect_of, resolve
 from tablectl.policies.read_config import FILE, load_config
 from tablectl.policies.repository import has_policies, open_repository, variables_for
+from tablectl.support.differences import differences, whole
 from tablectl.support.git import GitError, find_checkout
 from tablectl.support.json_text import write_json
 from tablectl.support.typed_json import json_form
@@ -90,43 +92,48 @@ def policies_in(
     return EarlierPolicies(specs, {spec.name.key: spec for spec in specs.tables}, commit)
 
 
-_NOT_BESIDES = frozenset({"locked", "engine_properties"})
+_NOT_BESIDES = ("locked", "engine_properties")
 
 
 def besides_settings(before: TableSpec | None, now: TableSpec, profiles: Collection[str]) -> tuple[Change, ...]:
     """What differs between two policies of a table besides declared settings, and which settings are declared no
     longer. Of a table that is new in the policies, upkeep and lock alone: its group in the plan tells the rest.
     """
-    found = [
-        Change(attribute=name, key=key, before=old, after=new) for name, key, old, new in _pairs(before, now, profiles)
-    ]
-    return tuple(each for each in found if each.before != each.after)
+    old, new = _lasting(before), _lasting(now)
+    if before is not None:
+        old |= _told(before, profiles)
+        new |= _told(now, profiles)
+        declared = {(name, key) for name, key, _ in now.policy.values()}
+        for name, key, value in before.policy.values():
+            if (name, key) not in declared:
+                old.setdefault(name, {})[key] = value
+                new.setdefault(name, {})
+    return tuple(
+        Change(attribute=str(name), key=str(key), before=_text(each.before), after=_text(each.after))
+        for each in differences(old, new, whole)
+        for name, key in [each.path]
+    )
 
 
-_Pair = tuple[str, str, Value, Value]
+_Facts = dict[str, dict[str, object]]
+"""By the name of an option or a setting and its key, which is empty for most."""
 
 
-def _pairs(before: TableSpec | None, now: TableSpec, profiles: Collection[str]) -> Iterator[_Pair]:
-    upkeep = [(each and each.upkeep) or UpkeepPolicy() for each in (before, now)]
-    yield "upkeep", "optimize", *(each.optimize.text if each.optimize else None for each in upkeep)  # type: ignore[misc]
-    yield "upkeep", "vacuum", *(each.vacuum.text if each.vacuum else None for each in upkeep)  # type: ignore[misc]
-    locks = [each.options.locked.text if each and each.options.locked else None for each in (before, now)]
-    yield "locked", "", locks[0], locks[1]
-    if before is None:
-        return
-    tags = [
-        tuple(f"{tag} (its profile)" if tag in profiles else tag for tag in sorted(each.tags)) for each in (before, now)
-    ]
-    yield "tags", "", tags[0], tags[1]
-    windows = [_text(json_form(each.window)) if each.window else None for each in (before, now)]
-    yield "window", "", windows[0], windows[1]
-    options = [json_form(each.options) for each in (before, now)]
-    for name in sorted((options[0].keys() | options[1].keys()) - _NOT_BESIDES):
-        yield name, "", _text(options[0].get(name)), _text(options[1].get(name))
-    declared = {(name, key) for name, key, _ in now.policy.values()}
-    for name, key, value in before.policy.values():
-        if (name, key) not in declared:
-            yield name, key, value, None
+def _lasting(spec: TableSpec | None) -> _Facts:
+    upkeep = (spec and spec.upkeep) or UpkeepPolicy()
+    kinds = {"optimize": upkeep.optimize, "vacuum": upkeep.vacuum}
+    locked = spec and spec.options.locked
+    return {
+        "upkeep": {kind: each.text for kind, each in kinds.items() if each},
+        "locked": {"": locked.text} if locked else {},
+    }
+
+
+def _told(spec: TableSpec, profiles: Collection[str]) -> _Facts:
+    options = {name: {"": each} for name, each in json_form(spec.options).items() if name not in _NOT_BESIDES}
+    window = {key: each for key, each in json_form(spec.window or TableWindow()).items() if each is not None}
+    tags = tuple(f"{tag} (its profile)" if tag in profiles else tag for tag in sorted(spec.tags))
+    return {**options, "window": window, "tags": {"": tags}}
 
 
 def _text(value: object) -> Value:

@@ -23,6 +23,7 @@ from tablectl.model.safe_text import natural_key, value_text
 from tablectl.reports.document_markdown import code, words
 from tablectl.reports.report_context import Context
 from tablectl.reports.table_groups import Group
+from tablectl.support.differences import differences
 from tablectl.support.json_text import read_json, write_json
 
 _LONGEST_TITLE = 80
@@ -118,13 +119,12 @@ def since_text(old: Records, new: Records, digest: str) -> str:
     """What changed, as one paragraph of HTML: groups that are new, then those that are gone, then those with other
     tables. ``digest`` is that of the old plan.
     """
-    said = [f"new: {_shown(each)}" for key, each in new.items() if key not in old]
-    said += [f"gone: {_shown(each)}" for key, each in old.items() if key not in new]
-    said += [
-        f"{_shown(each)}, was {plural(old[key].count, 'table')}"
-        for key, each in new.items()
-        if key in old and each.tables != old[key].tables
-    ]
+    told: dict[str, list[str]] = {"added": [], "removed": [], "changed": []}
+    for each in differences(old, new, lambda _path, before, after: bool(before.tables == after.tables)):
+        verb = {"added": "new: ", "removed": "gone: "}.get(each.kind, "")
+        was = f", was {plural(each.before.count, 'table')}" if each.kind == "changed" else ""
+        told[each.kind].append(f"{verb}{_shown(each.before if each.kind == 'removed' else each.after)}{was}")
+    said = [text for texts in told.values() for text in texts]
     name = f" {code(digest[:12])}" if digest else ""
     if not said:
         return f"<p>Since the last plan{name}: the same changes on the same tables.</p>"
