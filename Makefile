@@ -12,14 +12,24 @@ CHAOS = --rounds $(ROUNDS)
 
 .PHONY: demo says test size test-databricks-connect test-sql-endpoint coverage fuzz test-slow test-stores test-unity test-integrations test-in-an-hour test-versions check unit bench chaos probe-clients install java python clean lock dist docs sbom facts
 
-demo: says java install
+# In the environment of `make test` if it is there, else in a smaller one.
+DEMO := $(if $(wildcard .venv/installed),.venv,.venv-demo)
+
+demo: says java $(DEMO)/installed
 	rm -rf demo-lake
-	@$(BIN)/tablectl demo demo-lake
+	@$(DEMO)/bin/tablectl demo demo-lake
+
+.venv-demo/installed: locks/spark.lock pyproject.toml | python
+	@$(PYTHON) -m venv --clear $(@D)
+	@$(PYTHON) tools/say_progress.py "installing tablectl with Spark into $(@D)" $(@D)/bin/python -m pip install \
+	  --disable-pip-version-check --progress-bar off --require-hashes -r locks/spark.lock
+	@$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation packages/tablectl-guard .
+	@touch $@
 
 # Before anything that takes long.
 says:
-	@echo "make demo: installs tablectl with Spark into .venv (once, about 950 MB), then builds a small lake in demo-lake,"
-	@echo "plans, applies and plans again: about two minutes on two cores. It writes nowhere else."
+	@echo "make demo: installs tablectl with Spark into $(DEMO) (once, about 950 MB), then builds a small lake in demo-lake, plans, applies"
+	@echo "and plans again: about two minutes on two cores. It writes nowhere else."
 
 test: java install check unit
 
@@ -137,7 +147,8 @@ install: .venv/installed
 # A lock with hashes: installs exactly the tested versions.
 .venv/installed: requirements.lock pyproject.toml | python
 	$(PYTHON) -m venv --clear .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	@$(PYTHON) tools/say_progress.py "installing everything into .venv" $(BIN)/python -m pip install \
+	  --disable-pip-version-check --progress-bar off --require-hashes -r requirements.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation \
 	  -e packages/tablectl-guard -e .
 	touch $@
@@ -194,4 +205,4 @@ lock:
 	    --no-emit-index-url --no-emit-find-links --no-header --no-annotate locks/integrations/$$each.in -o locks/integrations/$$each.lock; done
 
 clean:
-	rm -rf .venv .venv-versions .venv-databricks .venv-integrations .venv-docs build .unity .unit.log .coverage demo-lake .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .venv-demo .venv-versions .venv-databricks .venv-integrations .venv-docs build .unity .unit.log .coverage demo-lake .mypy_cache .ruff_cache .pytest_cache .hypothesis

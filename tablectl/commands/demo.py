@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import shlex
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from importlib import resources
 from pathlib import Path
+from threading import Event, Thread
+from time import monotonic
 from typing import Annotated
 
 import typer
@@ -20,6 +23,7 @@ from tablectl.commands.selection import Selection
 from tablectl.commands.user_files import write_file
 from tablectl.delta.names import quote_name
 from tablectl.documents.document import Document
+from tablectl.documents.style import Style
 from tablectl.engine.interface import Engine
 from tablectl.model.errors import ExitCode, UsageError
 from tablectl.planning.plan_file import dump_plan
@@ -28,6 +32,7 @@ from tablectl.policies.declared_tables import Specs
 from tablectl.policies.repository import load_specs
 from tablectl.reports.document_text import document_text
 from tablectl.reports.plan_report import document_of_plan
+from tablectl.reports.render import ReportFormat, render
 from tablectl.reports.report_context import Context
 from tablectl.reports.result_documents import document_of_run
 from tablectl.support.json_text import write_json
@@ -38,11 +43,20 @@ variables: {{LAKE: {lake}}}
 """
 
 _FIRST = """The demo builds {count} small Delta tables below {root}, plans their policies,
-applies the plan and plans again. It takes about two minutes, most of them in Spark, and writes nowhere else.
-1 of 4: starting Spark"""
+applies the plan and plans again. It takes about two minutes, most of them in Spark, and writes nowhere else."""
+_EVERY = 10.0
+"""Seconds after which a step says that it still runs."""
 _WHOLE = 2
 """Tables that are shown whole, the riskiest first; the others are named."""
-_NEXT = """The tables are as declared; what is left is the one refusal. To go on:
+_NEXT = """The tables are as declared; what is left is the one refusal. To look at:
+  1. the plan, as a reviewer gets it:
+     {root}/reports/plan.html
+  2. the apply, with its timeline:
+     {root}/reports/apply.html
+  3. `sessions`, which was refused, since all its data would be written again.
+     To consent, add `rewrite: allowed` to its entry in policies/lake.yaml, then
+     plan and apply again.
+To go on:
   cd {root}
   tablectl show plans/first.json             # the whole plan
   tablectl plan                              # reads the logs, starts no Spark
@@ -112,17 +126,53 @@ def demo_command(
         raise UsageError(f"{directory} is not an empty folder", "name a new one: the demo overwrites nothing")
     lake = root / "lake"
     out.note(_FIRST.format(count=len(_TABLES), root=root))
+    steps = _Steps(out)
     with Project(_ALONE, source=EngineSource()) as project:
-        engine = project.engines.start()  # before anything is written: Spark or Java may be missing
+        with steps.step("1 of 4: starting Spark"):
+            engine = project.engines.start()  # before anything is written: Spark or Java may be missing
         try:
             _write_repository(root)
             specs = load_specs([root / "policies"], variables={"LAKE": str(lake)}, environ={})
-            build_lake(engine, lake, lambda name, count: out.note(f"2 of 4: table {count} of {len(_TABLES)}, {name}"))
+            with steps.step(f"2 of 4: making {len(_TABLES)} tables"):
+                build_lake(engine, lake, lambda name, count: out.note(f"  table {count} of {len(_TABLES)}, {name}"))
         except BaseException:
             for made in ("policies", "lake", "tablectl.yaml"):
                 _remove(root / made)
             raise
-        return _show_case(specs, project, root, out)
+        return _show_case(specs, project, root, out, steps)
+
+
+class _Steps:
+    """The steps of the demo: each says what it does, every ten seconds that it still does, and how long it took."""
+
+    def __init__(self, out: Output) -> None:
+        self._out = out
+        self._took: dict[str, float] = {}
+
+    @contextmanager
+    def step(self, what: str) -> Iterator[None]:
+        """A step, for as long as the block runs."""
+        self._out.note(what)
+        began, done = monotonic(), Event()
+
+        def tell() -> None:
+            while not done.wait(_EVERY):
+                self._out.note(f"  {what}, {monotonic() - began:.0f} s")
+
+        teller = Thread(target=tell, daemon=True)
+        teller.start()
+        try:
+            yield
+        finally:
+            done.set()
+            teller.join()
+            self._took[what.partition(": ")[2]] = monotonic() - began
+
+    @property
+    def text(self) -> str:
+        """Where the time went."""
+        lines = [f"  {seconds:4.0f} s  {what}\n" for what, seconds in self._took.items()]
+        return f"It took {sum(self._took.values()):.0f} s:\n{''.join(lines)}"
 
 
 def _remove(path: Path) -> None:
@@ -155,16 +205,19 @@ def _write_repository(root: Path) -> None:
     write_file(root / "tablectl.yaml", _CONFIG.format(lake=write_json(str(root / "lake"))).encode())
 
 
-def _show_case(specs: Specs, project: Project, root: Path, out: Output) -> ExitCode:
-    out.note("3 of 4: plan, from the logs alone")
-    before = make_plan(project, specs, Selection())
-    saved = root / "plans" / "first.json"
-    write_file(saved, dump_plan(before), root=root)
-    _say(out, "tablectl plan --out plans/first.json", document_of_plan(before, project.mask, Context()))
-    out.note("4 of 4: apply, one minute")
-    with out.display() as notify:
+def _show_case(specs: Specs, project: Project, root: Path, out: Output, steps: _Steps) -> ExitCode:
+    with steps.step("3 of 4: planning, from the logs alone"):
+        before = make_plan(project, specs, Selection())
+    write_file(root / "plans" / "first.json", dump_plan(before), root=root)
+    planned = document_of_plan(before, project.mask, Context())
+    _say(out, "tablectl plan --out plans/first.json", planned)
+    with steps.step("4 of 4: applying"), out.display() as notify:
         report = run(project, before, Control(notify=notify))
-    _say(out, "tablectl apply plans/first.json", document_of_run(report, project.mask, Context()))
+    applied = document_of_run(report, project.mask, Context())
+    _say(out, "tablectl apply plans/first.json", applied)
+    for name, document in (("plan", planned), ("apply", applied)):
+        page = render(document, ReportFormat.HTML, Style(), Context())
+        write_file(root / "reports" / f"{name}.html", page.encode(), root=root)
     after = make_plan(project, specs, Selection())
     _say(out, "tablectl plan", document_of_plan(after, project.mask, Context()))
     left = [table.name for table in after.tables]
@@ -172,7 +225,7 @@ def _show_case(specs: Specs, project: Project, root: Path, out: Output) -> ExitC
     if left != expected or after.failures:
         out.note("the last plan should hold nothing but the refusal: please report this")
         return ExitCode.PARTIAL
-    out.result(_NEXT.format(root=shlex.quote(str(root))))
+    out.result(_NEXT.format(root=shlex.quote(str(root))) + steps.text)
     return ExitCode.DONE
 
 

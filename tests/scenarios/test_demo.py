@@ -18,21 +18,27 @@ def test_the_demo_ends_with_nothing_but_the_one_refusal(
 ) -> None:
     ran = cli("demo", "lake with space")
     assert ran.code == 0, ran.out + ran.err
-    said, *steps = [line for line in ran.err.splitlines() if re.match(r"The demo builds|\d of 4", line)]
+    said, *steps = [line for line in ran.err.splitlines() if re.match(r"The demo builds|\d of 4|  table \d of 8", line)]
     assert f"8 small Delta tables below {tmp_path / 'lake with space'}" in said
-    assert [step[0] for step in steps] == ["1", *"2" * 8, "3", "4"]
+    assert [step.partition(" of ")[0].strip() for step in steps] == [*"12", *(f"table {n}" for n in range(1, 9)), *"34"]
     assert len(ran.out.splitlines()) < 110
     first, last = ran.out.split("$ tablectl plan\n")
     assert "Plan: 6 tables to change" in first
     assert "Apply: 6 applied; 1 refused" in first
     assert "Plan: 1 refused; 7 unchanged." in last
     assert "it rewrites all data of the table" in last
+    assert re.search(r"It took \d+ s:\n +\d+ s  starting Spark\n +\d+ s  making 8 tables\n( +\d+ s  .*\n){2}\Z", last)
     # Statements are shown as they are sent, so their lines are not wrapped.
     code = re.compile(r"TBLPROPERTIES|^\s+[.#(]")
     wrapped = (line for line in ran.out.splitlines() if str(tmp_path) not in line and not code.search(line))
     assert max(map(len, wrapped)) <= 80
 
     root = tmp_path / "lake with space"
+    for name in ("plan", "apply"):
+        assert f"{shlex.quote(str(root))}/reports/{name}.html" in last
+        page = (root / "reports" / f"{name}.html").read_text(encoding="utf-8")
+        assert page.startswith("<!doctype html>")
+    assert "<svg" in page, "the timeline of the apply"
     monkeypatch.chdir(root)
     told = ran.out.split("To go on:\n")[1].splitlines()
     commands = [shlex.split(line, comments=True)[1:] for line in told if line.startswith("  tablectl ")]
