@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -25,6 +25,7 @@ from tablectl.model.expected_loss import (
     hour_text,
 )
 from tablectl.model.plan import TablePlan
+from tablectl.model.rhythm import common
 from tablectl.model.run_report import QuietStart, RunOutcome, TableRun
 from tablectl.model.table import LOOK_BACK, Depth
 from tablectl.planning.derive_statements import derive_table
@@ -44,7 +45,10 @@ _LONGEST_UNREAD = 600.0
 _WEEK = timedelta(days=7)
 _FEW = 3
 _STEP = 600.0
-"""Seconds between two moments that are compared. Usual times begin and end at any minute."""
+"""Seconds between two moments that are compared."""
+_DAY = 86_400.0
+NEEDED = 2.0
+"""Seconds that statements need before the next run may begin."""
 _DEEP = Depth(LOOK_BACK, losses=lambda _live: True)
 _HINT = "wait longer (`--within`), set a higher `window.quiet`, or leave out `--when quiet`"
 
@@ -54,28 +58,25 @@ class QuietForecast:
     """What a table's window is expected to cost."""
 
     week: WeekOfLoss
-    """For each hour of the week; empty if unknown."""
+    """For each hour of the week, by the writers without a rhythm; empty if unknown."""
     recent: ExpectedLoss
-    """By the writes of the last ten minutes."""
+    """By the writes of such writers in the last ten minutes."""
     unknown: str = ""
     """Why the loss is unknown; empty if it is known."""
     jobs: tuple[KnownJob, ...] = ()
-    """The writers with usual times of the day."""
-    rest: WeekOfLoss = ()
-    """For each hour of the week, without these writers; empty if there are none."""
+    """The writers with a rhythm: the window opens between two of their runs."""
+    whole: WeekOfLoss = ()
+    """As ``week``, by all writers; empty if there are no ``jobs``."""
+    busiest: str = ""
+    """The writer without a rhythm that has the most writes in flight."""
 
-    def running(self, moment: datetime, now: datetime) -> KnownJob | None:
-        """A job of which a run may be in flight at a moment."""
-        return next((each for each in self.jobs if each.may_run(moment.timestamp(), now.timestamp())), None)
-
-    def at(self, moment: datetime, now: datetime) -> ExpectedLoss:
+    def at(self, moment: datetime) -> ExpectedLoss:
         """By the past writes alone."""
-        week = self.rest if self.rest and not self.running(moment, now) else self.week
-        return week[hour_of_week(moment.timestamp())] if week else ExpectedLoss()
+        return self.week[hour_of_week(moment.timestamp())] if self.week else ExpectedLoss()
 
     def now(self, now: datetime) -> ExpectedLoss:
         """By the past writes or by the last ones: the higher loss."""
-        past = self.at(now, now)
+        past = self.at(now)
         return past if past.failed >= self.recent.failed else self.recent
 
 
@@ -89,6 +90,37 @@ class WaitUntil:
 
     moment: datetime
     words: str
+
+
+@dataclass(frozen=True, slots=True)
+class FreeTime:
+    """A time in which no run is expected."""
+
+    start: float
+    """In seconds since the epoch."""
+    end: float
+    after: str = ""
+    """The writer whose run ends last before it; empty if none runs."""
+
+    @property
+    def text(self) -> str:
+        """``10:04:10 to 10:12:00 UTC, after MERGE by etl_orders``."""
+        first, last = (datetime.fromtimestamp(each, UTC) for each in (self.start, self.end))
+        day = f"{first:%Y-%m-%d} " if self.after == "" or last - first > timedelta(hours=12) else ""
+        over = f"{last:%H:%M:%S}" if first.date() == last.date() else f"{last:%Y-%m-%d %H:%M:%S}"
+        return f"{day}{first:%H:%M:%S} to {over} UTC" + (f", after {self.after}" if self.after else "")
+
+
+def free_times(forecasts: Sequence[QuietForecast], now: float, until: float) -> Iterator[FreeTime]:
+    """The times between the runs of all known jobs, long enough for statements. The first begins at ``now`` if no run
+    is in flight.
+    """
+    jobs = [job for each in forecasts for job in each.jobs]
+    series = [each.rhythm.windows(now, until + NEEDED) for each in jobs]
+    for start, end in common([[(now, until + NEEDED)], *series]):
+        if end - start >= NEEDED:
+            last = [max((at for at, _ in own if at <= start), default=now) for own in series]
+            yield FreeTime(start, end, jobs[last.index(max(last))].name if start > now else "")
 
 
 class QuietWait(Wait):
@@ -121,7 +153,9 @@ class QuietWait(Wait):
             return Later(at, _QUIET, answer.words, within)
         if isinstance(answer, Go):
             waited, self._quiet_at = round((now - job.began) * 1000), now
-            self._starts = {name: _quiet_start(each, utc, waited, limit) for name, each in found.items()}
+            free = next(free_times(tuple(found.values()), utc.timestamp(), utc.timestamp() + _DAY), None)
+            said = free.text if free and any(each.jobs for each in found.values()) else ""
+            self._starts = {name: _quiet_start(each, utc, waited, limit, said) for name, each in found.items()}
         return answer
 
     def _wait_to_read(self, error: TablectlError, now: float, last: float) -> Answer:
@@ -142,7 +176,7 @@ class QuietWait(Wait):
         return replace(run, quiet=replace(start, actual=len(run.possible_failures) if failing else None))
 
 
-def _quiet_start(forecast: QuietForecast, now: datetime, waited: int, limit: float) -> QuietStart:
+def _quiet_start(forecast: QuietForecast, now: datetime, waited: int, limit: float, free: str) -> QuietStart:
     expected = forecast.now(now)
     known = not forecast.unknown
     return QuietStart(
@@ -151,6 +185,7 @@ def _quiet_start(forecast: QuietForecast, now: datetime, waited: int, limit: flo
         failed=round(expected.failed, 3) if known else None,
         seconds=round(expected.seconds, 1) if known else None,
         unknown=forecast.unknown,
+        free=free if forecast.jobs else "",
     )
 
 
@@ -187,7 +222,11 @@ def judged(
     jobs, new = known_jobs(others, failing), _new_writers(others, now)
     usual = {id(each.writer) for each in jobs}
     rest = replace(others, writers=tuple(each for each in others.writers if id(each) not in usual))
-    return QuietForecast(loss_of(others, failing), recent, new, jobs, loss_of(rest, failing) if jobs else ())
+    recent = loss_within(rest, failing, Period(now - RECENT, now))
+    busiest = max(rest.writers, key=lambda each: sum(one.seconds for one in each.writes), default=None)
+    return QuietForecast(
+        loss_of(rest, failing), recent, new, jobs, loss_of(others, failing), busiest.name if busiest else ""
+    )
 
 
 def _new_writers(past: PastWriters, now: float) -> str:
@@ -230,13 +269,14 @@ def decide(
     run. ``limit`` is the expected number of failed writes below which a moment is quiet.
     """
     until = max(now, until)
-    reachable = list(_moments(now, until, opening))
-    moment = _first_quiet(forecasts, reachable, now, limit)
-    if moment is None:
-        return _no_quiet_hour(forecasts, reachable, (now, until), within, limit, opening)
+    found = _first_quiet(forecasts, now, until, limit, opening)
+    if found is None:
+        return _no_quiet_moment(forecasts, now, until, within, limit, opening)
+    moment, free = found
     if moment > now:
-        job = _running(forecasts, now, now)
-        why = f"; {job.text}" if job else f"; now: {_expected(forecasts, now, now).text()}"
+        if any(each.jobs for each in forecasts):
+            return WaitUntil(moment, f"the next free moment is {replace(free, start=moment.timestamp()).text}")
+        why = f"; now: {_expected(forecasts, now, now).text()}"
         return WaitUntil(moment, f"the next quiet moment is {_text(moment)}{why}")
     if _is_calm(forecasts, now, limit):
         return GO
@@ -246,9 +286,9 @@ def decide(
     return WaitUntil(again, f"writes were committed in the last {RECENT / 60:.0f} minutes")
 
 
-def _moments(now: datetime, until: datetime, opening: Opening) -> Iterator[datetime]:
+def _moments(start: datetime, until: datetime, opening: Opening) -> Iterator[datetime]:
     """The first moment of each ten minutes that the calendar permits."""
-    moment = now
+    moment = start
     while moment <= until:
         opens = opening(moment)
         if opens is None or opens > until:
@@ -257,27 +297,28 @@ def _moments(now: datetime, until: datetime, opening: Opening) -> Iterator[datet
         moment = datetime.fromtimestamp((opens.timestamp() // _STEP + 1) * _STEP, UTC)
 
 
-def _running(forecasts: Sequence[QuietForecast], moment: datetime, now: datetime) -> KnownJob | None:
-    return next(filter(None, (each.running(moment, now) for each in forecasts)), None)
-
-
-def _past_loss(forecasts: Sequence[QuietForecast], moment: datetime, now: datetime) -> ExpectedLoss:
-    return sum((each.at(moment, now) for each in forecasts), ExpectedLoss())
+def _past_loss(forecasts: Sequence[QuietForecast], moment: datetime) -> ExpectedLoss:
+    return sum((each.at(moment) for each in forecasts), ExpectedLoss())
 
 
 def _expected(forecasts: Sequence[QuietForecast], moment: datetime, now: datetime) -> ExpectedLoss:
     """Of a moment; what was committed last counts for now."""
     if moment > now:
-        return _past_loss(forecasts, moment, now)
+        return _past_loss(forecasts, moment)
     return sum((each.now(now) for each in forecasts), ExpectedLoss())
 
 
 def _first_quiet(
-    forecasts: Sequence[QuietForecast], moments: Iterable[datetime], now: datetime, limit: float
-) -> datetime | None:
-    """The first of some moments at which no known job runs, and that is quiet by the past writes."""
-    quiet = (each for each in moments if _past_loss(forecasts, each, now).failed < limit)
-    return next((each for each in quiet if not _running(forecasts, each, now)), None)
+    forecasts: Sequence[QuietForecast], now: datetime, until: datetime, limit: float, opening: Opening
+) -> tuple[datetime, FreeTime] | None:
+    """The first moment between the runs of the known jobs that is quiet by the past writes of the others."""
+    for free in free_times(forecasts, now.timestamp(), until.timestamp()):
+        start = max(now, datetime.fromtimestamp(free.start, UTC))
+        last = min(until, datetime.fromtimestamp(free.end - NEEDED, UTC))
+        for moment in _moments(start, last, opening):
+            if _past_loss(forecasts, moment).failed < limit:
+                return moment, free
+    return None
 
 
 def _is_calm(forecasts: Sequence[QuietForecast], now: datetime, limit: float) -> bool:
@@ -287,39 +328,43 @@ def _is_calm(forecasts: Sequence[QuietForecast], now: datetime, limit: float) ->
     return _expected(forecasts, now, now).failed < limit
 
 
-def _no_quiet_hour(
+def _no_quiet_moment(
     forecasts: Sequence[QuietForecast],
-    reachable: Sequence[datetime],
-    between: tuple[datetime, datetime],
+    now: datetime,
+    until: datetime,
     within: float,
     limit: float,
     opening: Opening,
 ) -> End:
     """No moment in time is quiet by the past writes, so that waiting cannot help: the best hour, and what to set."""
     said = f"no quiet moment within {duration_text(within)}: "
+    reachable = list(_moments(now, until, opening))
     if not reachable:
         return End(RunOutcome.NO_WINDOW, f"{said}the calendar permits none of them", _HINT)
-    now, until = between
     best = min(reachable, key=lambda moment: _expected(forecasts, moment, now).failed)
     least = _expected(forecasts, best, now)
-    job = _running(forecasts, best, now)
-    why = f"in no hour are fewer than {limit:g} failed writes expected"
-    if job:
-        why = f"a run may always be in flight ({job.text})"
+    if least.failed < limit:
+        jobs = "; ".join(job.text for each in forecasts for job in each.jobs)
+        why = f"none is free of the runs of known jobs ({jobs})"
+    else:
+        busiest = next((each.busiest for each in forecasts if each.busiest and each.at(best).failed), "")
+        why = f"in no hour are fewer than {limit:g} failed writes expected"
+        why += f", and {busiest} leaves no time between two writes" if busiest else ""
     message = f"{said}{why}; the best is {_hour(best)} with {least.text()}"
     start = until - timedelta(seconds=within)
-    later = _first_quiet(forecasts, _moments(until, start + _WEEK, opening), now, limit)
+    later = _first_quiet(forecasts, until, start + _WEEK, limit, opening)
     others = f"set `window.quiet: {_above(least.failed)}` in tablectl.yaml, or leave out `--when quiet`"
     if later is None:
         return End(
             RunOutcome.NO_WINDOW,
             message,
-            f"no hour of the week is below the limit: guard the writers, so that they wait; {others}",
+            f"no hour of the week is below the limit: guard the writers, so that they wait; give a stream a longer "
+            f"trigger; {others}",
         )
-    hours = (later - start) // timedelta(hours=1) + 1
-    loss = _past_loss(forecasts, later, now).failed
+    hours = (later[0] - start) // timedelta(hours=1) + 1
+    loss = _past_loss(forecasts, later[0]).failed
     return End(
-        RunOutcome.NO_WINDOW, message, f"wait until {_hour(later)} ({loss:.1f}) with `--within {hours}h`; {others}"
+        RunOutcome.NO_WINDOW, message, f"wait until {_hour(later[0])} ({loss:.1f}) with `--within {hours}h`; {others}"
     )
 
 

@@ -25,14 +25,13 @@ from tablectl.model.expected_loss import (
     ExpectedLoss,
     PastWrite,
     Period,
-    UsualTime,
     WeekOfLoss,
     in_flight,
     summed,
-    usual_times,
     week_of_loss,
 )
 from tablectl.model.plan import Basis
+from tablectl.model.rhythm import Rhythm, rhythm_of
 from tablectl.model.writers_in_history import STAMP
 
 _DAY = 86_400.0
@@ -69,6 +68,12 @@ class PastWriter:
     current: CurrentTransaction
     """What it is for the conflict rules."""
     writes: tuple[PastWrite, ...]
+
+    @property
+    def name(self) -> str:
+        """``MERGE by etl``."""
+        by = f" by {' and '.join(sorted(self.names)[:2])}" if self.names else ""
+        return f"{self.current.kind}{by}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,40 +138,27 @@ def loss_within(
 
 @dataclass(frozen=True, slots=True)
 class KnownJob:
-    """A writer with usual times of the day, which the statements would fail."""
+    """A writer with a rhythm, which the statements would fail."""
 
     name: str
-    times: tuple[UsualTime, ...]
-    ends: tuple[float, ...]
-    """Of its commits."""
+    rhythm: Rhythm
     writer: PastWriter
 
     @property
     def text(self) -> str:
-        """``MERGE by etl: 3 runs, each between 01:00 and 05:00 UTC``."""
-        more = f"; and {len(self.times) - 2} more times of the day" if len(self.times) > 2 else ""
-        return f"{self.name}: {'; '.join(each.text for each in self.times[:2])}{more}{self._durations()}"
-
-    def _durations(self) -> str:
+        """``MERGE by etl: runs on 3 days, each between 01:00 and 05:00 UTC``."""
         limits = [each.at_most for each in self.writer.writes if each.at_most is not None]
-        return f", at most {median(limits) / 60:,.0f} min each" if limits else ""
-
-    def may_run(self, moment: float, now: float) -> bool:
-        """Whether a run of it may be in flight at a moment."""
-        return any(each.may_run(moment, now, self.ends) for each in self.times)
+        return f"{self.name}: {self.rhythm.text}" + (
+            f", at most {median(limits) / 60:,.0f} min each" if limits and self.rhythm.period >= _DAY else ""
+        )
 
 
 def known_jobs(past: PastWriters, statements: Iterable[Sequence[CommittedTransaction]]) -> tuple[KnownJob, ...]:
-    """The writers with usual times that some statements would fail."""
+    """The writers with a rhythm that some statements would fail."""
     every = tuple(statements)
     failing = (each for each in past.writers if _failing(every, each.current))
-    found = ((each, usual_times(each.writes, past.period)) for each in failing)
-    return tuple(_job(writer, times) for writer, times in found if times)
-
-
-def _job(writer: PastWriter, times: tuple[UsualTime, ...]) -> KnownJob:
-    by = f" by {' and '.join(sorted(writer.names)[:2])}" if writer.names else ""
-    return KnownJob(f"{writer.current.kind}{by}", times, tuple(each.end for each in writer.writes), writer)
+    found = ((each, rhythm_of(each.writes, past.period)) for each in failing)
+    return tuple(KnownJob(each.name, rhythm, each) for each, rhythm in found if rhythm)
 
 
 def _failing(statements: Sequence[Sequence[CommittedTransaction]], current: CurrentTransaction) -> int:

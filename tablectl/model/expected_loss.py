@@ -5,13 +5,13 @@ fails at its end, so it loses its whole duration. The expected number of failed 
 writes in flight, plus those that begin between the first such commit and the last one.
 
 A writer is a series of runs. It counts from its first write, and fades when it is silent for longer than it ever was
-before. Some writers have usual times of the day.
+before. The times of its runs to the second are in ``rhythm``.
 """
 
 from __future__ import annotations
 
 import math
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -32,21 +32,10 @@ _LONG = 2 * HOUR
 _DAY_HOURS = 24
 _DAY = 24 * HOUR
 _WEEK = 7 * _DAY
-_MONDAY = 4 * _DAY
-"""The first Monday after the epoch."""
 _RUNS = 3
-"""So many runs at the same time of day are evidence."""
+"""So many runs show how long a writer usually takes."""
 _COARSER = 0.25
 """The weight of the coarser mean, in hours that were observed."""
-_RECENT = 3 * _WEEK
-_SOME = 0.25
-_USUAL = 0.5
-_MOST = 0.8
-_BUSY = 0.1
-"""The mean number of writes in flight from which a time of the day counts as a usual time."""
-_FADED = 0.1
-_SLACK = 900.0
-_LATE = 2 * HOUR
 _NEIGHBOURS = 3
 _SAME = 0.0005
 """Expected numbers of failed writes that differ by less are equal."""
@@ -244,15 +233,15 @@ def _check(failed: tuple[float, ...], seconds: tuple[float, ...], lengths: set[i
 
 def week_of_loss(writes: Iterable[PastWrite], period: Period, window: CommitWindow) -> WeekOfLoss:
     """The expected loss of one writer for a window that opens at a random moment of each hour of the week."""
-    runs = _inside(writes, period)
+    runs = inside(writes, period)
     if not runs or window.commits <= 0:
         return (ExpectedLoss(),) * HOURS
     shares, work = _flight(runs, _observed(runs, period), window)
     total = sum(shares.values())
     cost = sum(work.values()) / total if total else 0.0
-    alive = _alive(runs, period.end)
+    share = alive(runs, period.end)
     rates = _rates(shares, _observed(runs, period), period.end)
-    return tuple(ExpectedLoss(each * alive, each * alive * cost) for each in rates)
+    return tuple(ExpectedLoss(each * share, each * share * cost) for each in rates)
 
 
 def in_flight(writes: Iterable[PastWrite], period: Period, window: CommitWindow) -> ExpectedLoss:
@@ -262,7 +251,8 @@ def in_flight(writes: Iterable[PastWrite], period: Period, window: CommitWindow)
     return ExpectedLoss(sum(shares.values()) / hours, sum(work.values()) / hours)
 
 
-def _inside(writes: Iterable[PastWrite], period: Period) -> list[PastWrite]:
+def inside(writes: Iterable[PastWrite], period: Period) -> list[PastWrite]:
+    """The writes that committed in a time, in order."""
     return sorted((each for each in writes if period.start <= each.end <= period.end), key=lambda each: each.end)
 
 
@@ -272,7 +262,7 @@ def _longest_gap(runs: Sequence[PastWrite]) -> float:
     return max((after - before for before, after in pairwise(ends)), default=_WEEK)
 
 
-def _alive(runs: Sequence[PastWrite], now: float) -> float:
+def alive(runs: Sequence[PastWrite], now: float) -> float:
     """1 for a writer that goes on; less for one that is silent for longer than it ever was."""
     gap = max(_longest_gap(runs), 60.0)
     late = max(now - runs[-1].end - gap, 0.0) / gap
@@ -381,105 +371,3 @@ def _exposure(first: int, last: int, now: int) -> tuple[Shares, Shares]:
 def _weight(age: int) -> float:
     """Of an observed hour, by its age in hours."""
     return float(0.5 ** (max(age, 0) / HOURS))
-
-
-# Usual times
-
-
-@dataclass(frozen=True, slots=True)
-class UsualTime:
-    """A time of the day at which a writer usually runs, in UTC."""
-
-    start: float
-    """Of the earliest run, in seconds since midnight."""
-    end: float
-    """Of the latest run; more than a day if it ends on the next day."""
-    days: frozenset[int]
-    """The weekdays on which it may run, from 0 for Monday."""
-    runs: int
-    """On how many days it ran."""
-    writes: int
-    """The maximum number of commits of one run."""
-    seconds: float
-    """The usual duration of a write."""
-
-    @property
-    def text(self) -> str:
-        """``3 runs, each between 01:00 and 05:00 UTC``."""
-        return f"{self.runs} runs, each between {_clock(self.start)} and {_clock(self.end)} UTC"
-
-    def may_run(self, moment: float, now: float, ends: Sequence[float]) -> bool:
-        """Whether a run may be in flight at a moment. ``ends`` are the commits of the writer up to now.
-
-        A run that committed as often as any before has ended. One that has not committed yet may be late.
-        """
-        margin = min(max(self.seconds, 60.0), _SLACK)
-        day = math.floor((moment - self.start + margin) / _DAY)
-        begin, end = self.start - margin + day * _DAY, self.end + margin + day * _DAY
-        if _weekday(self.start + day * _DAY) not in self.days:
-            return False
-        committed = sum(begin <= each <= now for each in ends)
-        if committed >= self.writes and begin <= now:
-            return False
-        late = min(self.seconds, _LATE) if moment <= now and not committed else 0.0
-        return begin <= moment <= end + late
-
-
-def usual_times(writes: Iterable[PastWrite], period: Period) -> tuple[UsualTime, ...]:
-    """The times of the day at which a writer usually runs; ``()`` if it writes at any time, or stopped."""
-    runs = _inside(writes, period)
-    recent = [each for each in runs if each.end > period.end - _RECENT]
-    chosen = recent if len(recent) >= _RUNS else runs
-    if len(chosen) < _RUNS or _alive(runs, period.end) < _FADED:
-        return ()
-    slack = _SLACK + min(median(each.seconds for each in chosen), HOUR)
-    arcs = _arcs([((each.end - each.seconds) % _DAY, each.seconds) for each in chosen], slack)
-    begun = chosen[0].end - chosen[0].seconds
-    found = [_usual(arc, chosen, Period(begun, period.end)) for arc in arcs]
-    usual = tuple(each for each, _ in filter(None, found))
-    covered = sum(count for _, count in filter(None, found))
-    return usual if covered >= _MOST * len(chosen) and sum(each.end - each.start for each in usual) <= _DAY / 2 else ()
-
-
-def _arcs(spans: Sequence[tuple[float, float]], slack: float) -> list[tuple[float, float]]:
-    """The times of the day that the spans cover. Those less than ``slack`` apart are one."""
-    merged: list[list[float]] = []
-    for start, seconds in sorted((start + day * _DAY, seconds) for start, seconds in spans for day in (-1, 0, 1)):
-        if merged and start <= merged[-1][1] + slack:
-            merged[-1][1] = max(merged[-1][1], start + seconds)
-        else:
-            merged.append([start, start + seconds])
-    return [(start, end) for start, end in merged if 0 <= start < _DAY and end - start <= _DAY / 2]
-
-
-def _usual(arc: tuple[float, float], runs: Sequence[PastWrite], period: Period) -> tuple[UsualTime, int] | None:
-    """The usual time of an arc and the number of its writes; ``None`` if the writer is seldom in flight then."""
-    start, end = arc
-    inside = [each for each in runs if (each.end - each.seconds - start) % _DAY <= end - start]
-    days = Counter(math.floor((each.end - each.seconds - start) / _DAY) for each in inside)
-    first, last = math.floor((period.start - start) / _DAY), math.floor((period.end - end) / _DAY)
-    exposed = Counter(_weekday(start + day * _DAY) for day in range(first, last + 1))
-    hits = Counter(_weekday(start + day * _DAY) for day in days)
-    share = len(days) / max(sum(exposed.values()), len(days), 1)
-
-    def expected(weekday: int) -> bool:
-        if exposed[weekday] < 2:  # one such day does not show that it never runs then
-            return hits[weekday] > 0 or share >= _SOME
-        return hits[weekday] / exposed[weekday] >= _SOME
-
-    weekdays = frozenset(filter(expected, range(7)))
-    often = share >= _USUAL or any(hits[day] >= _RUNS and hits[day] >= _USUAL * exposed[day] for day in hits)
-    work = sum(each.seconds for each in inside)
-    if len(days) < _RUNS or not often or work < _BUSY * (end - start) * len(days):
-        return None
-    usual = median(each.seconds for each in inside)
-    return UsualTime(start, end, weekdays, len(days), max(days.values()), usual), len(inside)
-
-
-def _weekday(seconds: float) -> int:
-    return math.floor((seconds - _MONDAY) / _DAY) % 7
-
-
-def _clock(seconds: float) -> str:
-    minutes = round(seconds / 60) % (24 * 60)
-    return f"{minutes // 60:02}:{minutes % 60:02}"

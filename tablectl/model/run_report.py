@@ -144,6 +144,8 @@ class QuietStart:
     """The expected seconds of work of these writes."""
     unknown: str = ""
     """Why the loss is unknown; empty if it is known."""
+    free: str = ""
+    """The time that was expected to be free of the runs of known jobs; empty if no writer has a rhythm."""
     actual: int | None = None
     """The number of writers that may have failed, as far as the log shows: at most so many writes failed. ``null`` if
     no statement ran that fails writes.

@@ -442,4 +442,5 @@ def _quiet_text(start: QuietStart) -> str:
         hit = plural(start.actual, "failed write")
         actual = f"; actual: at most {hit}" if start.actual else "; actual: no failed write"
     waited = f"; waited {start.waited_ms / 60_000:.0f} min" if start.waited_ms >= 60_000 else ""
-    return expected + actual + waited
+    free = f"free {start.free}; " if start.free else ""
+    return free + expected + actual + waited

@@ -20,7 +20,6 @@ from tablectl.model.expected_loss import (
     hour_of_week,
     hour_text,
     quietest_hour,
-    usual_times,
     week_of_loss,
 )
 
@@ -117,32 +116,6 @@ def test_a_burst_makes_no_hour_of_the_week_busy() -> None:
 def test_recent_durations_count_more() -> None:
     runs = [PastWrite(MONDAY + (day * 24 + 2) * HOUR + 60 * day, 60.0 + 60 * day) for day in range(28)]
     assert week_of_loss(runs, FOUR_WEEKS, ONE)[2].failed > 1.2 * 14.5 / 60  # the mean of all runs is 14.5 minutes
-
-
-def test_random_writes_have_no_usual_time() -> None:
-    hours = [number * 7 % 24 + number % 5 / 5 for number in range(28)]
-    runs = [PastWrite(MONDAY + (day * 24 + hour) * HOUR + 600, 600) for day, hour in enumerate(hours)]
-    assert usual_times(runs, FOUR_WEEKS) == ()
-
-
-def test_the_steps_of_one_night_are_one_run() -> None:
-    steps = [PastWrite(MONDAY + (day * 24 + 2 + step / 6) * HOUR, 500) for day in range(28) for step in range(6)]
-    (usual,) = usual_times(steps, FOUR_WEEKS)
-    assert (usual.text, usual.writes) == ("21 runs, each between 01:52 and 02:50 UTC", 6)
-
-
-def test_a_run_over_midnight_is_one_run() -> None:
-    runs = [PastWrite(MONDAY + (day * 24 + 25) * HOUR, 2 * HOUR) for day in range(20)]
-    (usual,) = usual_times(runs, Period(MONDAY, MONDAY + 21 * 24 * HOUR))
-    assert usual.text.endswith("each between 23:00 and 01:00 UTC")
-    night = MONDAY + 21 * 24 * HOUR
-    ends = [each.end for each in runs]
-    assert [usual.may_run(night + hour * HOUR, night - HOUR, ends) for hour in (-2, 0, 0.9, 3)] == [
-        False,
-        True,
-        True,
-        False,
-    ]
 
 
 def test_the_quietest_hour_is_the_first_that_is_far_from_busy_ones() -> None:
