@@ -9,7 +9,8 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 
 from tablectl.applying.calendar_check import opening_of
-from tablectl.applying.run_context import RunContext, TableJob
+from tablectl.applying.run_context import RunContext, StopTableError, TableJob, interrupted
+from tablectl.applying.table_session import TableSession
 from tablectl.applying.waits import GO, Answer, Awaited, End, Go, Later, Wait
 from tablectl.conflicts.past_writers import KnownJob, PastWriters, known_jobs, loss_of, loss_within, past_writers
 from tablectl.leases.guards import read_guards
@@ -47,6 +48,10 @@ _FEW = 3
 _STEP = 600.0
 """Seconds between two moments that are compared."""
 _DAY = 86_400.0
+_LONGEST_HELD = 900.0
+"""Seconds for which a lease is held for a moment between two runs."""
+_LONGEST_SHUT = 30.0
+"""Seconds for which the gate is shut for it, so that guarded writers wait."""
 NEEDED = 2.0
 """Seconds that statements need before the next run may begin."""
 _DEEP = Depth(LOOK_BACK, losses=lambda _live: True)
@@ -176,6 +181,40 @@ class QuietWait(Wait):
         return replace(run, quiet=replace(start, actual=len(run.possible_failures) if failing else None))
 
 
+def between_runs(session: TableSession) -> bool:
+    """Whether no run of a known job is in flight now. Called under the lease, after everything slow: the next thing is
+    a blocking statement. If a run is, waits for its commit and returns False: the table is then read again. The gate
+    stays shut for a short wait only.
+
+    Raises ``StopTableError`` if no such moment comes in time.
+    """
+    window, clock = session.window, session.window.clock
+    if window.within is None or window.together is not None or session.copying is not None:
+        return True
+    forecast, now = forecast_of(window, session.plan, session.lease.store, session.guarded), clock.utc().timestamp()
+    until = session.begun.timestamp() + min(window.within, _LONGEST_HELD)
+    free = next(free_times((forecast,), now, max(until, now)), None)
+    if not forecast.jobs or (free is not None and free.start <= now):
+        session.shut_since = None
+        return True
+    if free is None or free.start > until:
+        jobs = "; ".join(each.text for each in forecast.jobs)
+        message = f"no moment between two runs came within {duration_text(until - session.begun.timestamp())}: {jobs}"
+        raise StopTableError(RunOutcome.NO_WINDOW, message, f"run the same command again; or {_HINT}")
+    session.tell("quiet", f"the next free moment is {free.text}")
+    session.shut_since = now if session.shut_since is None else session.shut_since
+    ends = free.start
+    if ends - session.shut_since > _LONGEST_SHUT:
+        session.gate.reopen()
+        session.shut_since, ends = None, ends - NEEDED
+    while (left := ends - clock.utc().timestamp()) > 0:
+        if window.stop.is_set():
+            raise interrupted()
+        session.lease.prove(window.budget)
+        clock.sleep(min(left, 1.0))
+    return False
+
+
 def _quiet_start(forecast: QuietForecast, now: datetime, waited: int, limit: float, free: str) -> QuietStart:
     expected = forecast.now(now)
     known = not forecast.unknown
@@ -189,9 +228,11 @@ def _quiet_start(forecast: QuietForecast, now: datetime, waited: int, limit: flo
     )
 
 
-def forecast_of(window: RunContext, plan: TablePlan, records: RecordStore) -> QuietForecast:
-    """The forecast of a planned table, from its log and the guards of its writers. Raises ``TablectlError`` if the log
-    cannot be read.
+def forecast_of(
+    window: RunContext, plan: TablePlan, records: RecordStore, guarded: frozenset[str] = frozenset()
+) -> QuietForecast:
+    """The forecast of a planned table, from its log and the guards of its writers, now and before (``guarded``).
+    Raises ``TablectlError`` if the log cannot be read.
     """
     if isinstance(plan, UpkeepTable):
         made = plan.made
@@ -203,7 +244,7 @@ def forecast_of(window: RunContext, plan: TablePlan, records: RecordStore) -> Qu
     live = window.reader.read(plan.table, plan.location, _DEEP)
     history, now = live.writes or live.past, window.clock.utc().timestamp()
     past = past_writers(history.commits if history else (), plan.basis, window.engine.dialect, now)
-    names = guarded_names(records)
+    names = guarded_names(records) | guarded
     if isinstance(plan, UpkeepTable) and (names := names | traced_names(records, now)) and past is not None:
         past = past.named()  # where writers use guards, commits without a name count as theirs
     return judged(past, failing, now, names)
@@ -346,6 +387,8 @@ def _no_quiet_moment(
     if least.failed < limit:
         jobs = "; ".join(job.text for each in forecasts for job in each.jobs)
         why = f"none is free of the runs of known jobs ({jobs})"
+        hour = hour_of_week(best.timestamp())
+        least = sum((each.whole[hour] if each.whole else each.at(best) for each in forecasts), ExpectedLoss())
     else:
         busiest = next((each.busiest for each in forecasts if each.busiest and each.at(best).failed), "")
         why = f"in no hour are fewer than {limit:g} failed writes expected"

@@ -20,6 +20,7 @@ from tablectl.applying.copy_beside import (
     cut_over,
     decided_again,
 )
+from tablectl.applying.quiet_moment import between_runs, guarded_names
 from tablectl.applying.remaining_statements import (
     check_allowed,
     error_text,
@@ -282,10 +283,12 @@ def _may_run(session: TableSession, statement: Statement, live: LiveTable) -> bo
         if not catch_up(session.copying):
             return False
         session.check_calendar(reopened=True)  # the copy may have taken hours
+    if window.within is not None:
+        session.guarded |= guarded_names(session.lease.store)
     if not session.gate.admit(statement, planned_phase(session.plan, statement)):
         return False
     check_rewritable(session, statement, live)
-    return True
+    return planned_phase(session.plan, statement) is not Phase.CLOSED or between_runs(session)
 
 
 def _check_lock(session: TableSession) -> None:

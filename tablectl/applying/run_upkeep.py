@@ -14,8 +14,9 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 
-from tablectl.applying.quiet_moment import decide, forecast_of
+from tablectl.applying.quiet_moment import WaitUntil, decide, forecast_of
 from tablectl.applying.remaining_statements import error_text
 from tablectl.applying.run_context import StopTableError, check_answers, interrupted
 from tablectl.applying.statement import (
@@ -80,6 +81,8 @@ _RECENT = 500
 _DELTA = "spark.databricks.delta."
 _LONGEST_WRITE = 86_400.0
 """Seconds: with a longer retention, a write that is running now cannot have begun before the horizon."""
+_BETWEEN = 600.0
+"""Seconds for which a slice waits for a moment between two runs, with an open gate."""
 _MOST = 5
 
 
@@ -364,13 +367,18 @@ def _why_not_quiet(session: TableSession, statement: Statement) -> str:
     """Why writers without a guard forbid the statement now; empty if they do not."""
     if not statement.fails:
         return ""
-    window = session.window
-    now = window.clock.utc()
-    forecast = forecast_of(window, session.plan, session.lease.store)
-    answer = decide((forecast,), now, now, 0, window.config.quiet, lambda moment: moment)
-    if isinstance(answer, Go):
-        return ""
-    expected = forecast.unknown or forecast.now(now).text()
+    window, clock = session.window, session.window.clock
+    until = clock.utc() + timedelta(seconds=_BETWEEN if window.within else 0)
+    while not window.stop.is_set():
+        forecast, now = forecast_of(window, session.plan, session.lease.store), clock.utc()
+        answer = decide((forecast,), now, until, 0, window.config.quiet, lambda moment: moment)
+        if isinstance(answer, Go):
+            return ""
+        if not isinstance(answer, WaitUntil) or not forecast.jobs:
+            break
+        session.tell("quiet", answer.words)
+        clock.sleep((answer.moment - now).total_seconds())
+    expected = forecast.unknown or "; ".join(each.text for each in forecast.jobs) or forecast.now(now).text()
     return f"writers without a guard may fail now ({expected}): run it at another hour, with `--within`, or guard them"
 
 

@@ -66,6 +66,10 @@ class TableSession:
     """The copy beside the table, once it has begun."""
     unseen: Statement | None = None
     """The last statement, if it is said to have succeeded, changes metadata, and no commit can be its."""
+    guarded: frozenset[str] = frozenset()
+    """The names of writers that had a guard before the gate shut. With ``--when quiet`` alone."""
+    shut_since: float | None = None
+    """Since when the gate is shut for a moment between two runs, in seconds since the epoch."""
     closed: dict[int, tuple[int, int]] = field(default_factory=dict)
     """For each closing of the gate, counted from 1, the first and the last version that were read meanwhile."""
 

@@ -217,13 +217,11 @@ def _timetable(runs: Sequence[PastWrite], observed: Period, cycle: float) -> tup
             continue
         spans = [((each.end - each.seconds - _MONDAY) % period, each.seconds) for each in recent]
         margin = _margin([each.seconds for each in recent], min(period, 2 * cycle), len(recent))
-        if not _foretold(
-            spans,
-            lambda some, period=period, margin=margin: [
-                (start - margin, end + margin) for start, end in _around(some, period)
-            ],
-            lengths=True,
-        ):
+
+        def busy_by(some: Sequence[Span], period: float = period, margin: float = margin) -> list[Span]:
+            return [(start - margin, end + margin) for start, end in _around(some, period)]
+
+        if not _foretold(spans, busy_by, lengths=True):
             continue
         around = [each for each in _around(spans, period) if 0 <= each[0] < period]
         if not 0 < len(around) <= _MOST_TURNS:

@@ -169,7 +169,7 @@ def test_without_a_quiet_moment_the_table_is_not_started() -> None:
     assert (outcomes(report), report.exit_code) == ({"a": "no window"}, 4)
     assert table.message == (
         "no quiet moment within 10 min: none is free of the runs of known jobs (MERGE by etl: 160 runs, 30 min each, "
-        "every 60 min); the best is Saturday 10:00–11:00 UTC with 0.0 failed writes, 0 s of work"
+        "every 60 min); the best is Saturday 10:00–11:00 UTC with 0.5 failed writes, 882 s of work"
     )
     assert table.hint.startswith("wait until Saturday 10:00–11:00 UTC (0.0) with `--within 1h`; ")
     assert (busy.engine.sent, busy.kinds("a"), busy.clock.now) == ([], [], 1000)
@@ -355,6 +355,51 @@ def test_a_lease_that_is_held_for_a_moment_is_polled_without_asking_again() -> N
     calm.clock.on_sleep = lambda: None
     calm.clock.later(2, ben.release)
     assert outcomes(calm.apply()) == {"a": "applied"}
+
+
+# Between two runs, under the lease
+
+
+def stream(run: Run, cycle: float = 10, lasts: float = 3) -> None:
+    """A stream without a guard that commits every few seconds, before the apply and while it waits."""
+    took = MappingProxyType({"executionTimeMs": str(round(lasts * 1000))})
+    at = [NOW - timedelta(seconds=200 * cycle)]
+
+    def write() -> None:
+        while at[0] <= run.clock.utc():
+            merged(one(run), at[0], took, "stream")
+            at[0] += timedelta(seconds=cycle)
+
+    write()
+    run.clock.on_sleep = write
+
+
+def in_flight(run: Run, moment: float, cycle: float = 10, lasts: float = 3) -> bool:
+    """Whether a run of the stream is in flight at a moment."""
+    return (moment - NOW.timestamp()) % cycle > cycle - lasts
+
+
+def test_the_blocking_statement_goes_between_two_runs_although_the_drain_took_time() -> None:
+    busy = run()
+    busy.config = replace(busy.config, drain=300)
+    stream(busy)
+    plan = busy.plan()
+    guard = FakeGuard(busy.stores["/lake/a"], mode=GuardMode.ANY, writer="loader, host 7", ttl=600)
+    write = busy.clock.on_sleep
+    ends = busy.clock.utc() + timedelta(seconds=48)  # inside a run
+
+    def sleep() -> None:
+        write()
+        if busy.clock.utc() >= ends and not guard.ended:
+            guard.end()
+
+    busy.clock.on_sleep = sleep
+    sent: list[float] = []
+    busy.engine.before = lambda *_: sent.append(busy.clock.utc().timestamp())
+    report = busy.apply(plan)
+    assert outcomes(report) == {"a": "applied"}
+    assert sent
+    assert not any(in_flight(busy, each) for each in sent)
 
 
 # Decisions
