@@ -193,7 +193,8 @@ class CheckedParquet:
                 if chunk.values <= 0:  # readers look at no page of it, and its place may be none
                     yield chunk.start, chunk.length, None
                     continue
-                leaf = _leaf(column, chunk.codec)
+                width = _WIDTHS.get(column.physical_type, 0) or max(column.length, 0)
+                leaf = Leaf(column.max_definition_level, column.max_repetition_level, _unpack(chunk.codec), width)
                 yield chunk.start, chunk.length, _bound(check, (index, chunk.start, chunk.length), leaf)
 
     def _check_state(self, key: tuple[int, int, int], leaf: Leaf, data: bytes) -> None:
@@ -244,7 +245,13 @@ def open_checked(
     """
     with closing(source):
         checked = _CheckedSource(source)
-        footer = _footer(checked)
+        end = checked.last(min(checked.size, _END))
+        length = int.from_bytes(end[-_TAIL:-4], "little")
+        if end[-4:] != _MAGIC or length > checked.size - _TAIL:
+            raise ValueError("no Parquet file, or cut off")
+        if length > FOOTER_BYTES:
+            raise ValueError(f"the footer has {length:,} bytes, more than that of any checkpoint")
+        footer = checked.last(max(length + _TAIL, len(end)))[-_TAIL - length : -_TAIL]
         chunks = read_footer(footer, _FOOTER_ENTRIES)
         if len(chunks) > _GROUPS:
             raise ValueError(f"{len(chunks):,} row groups, more than any checkpoint has")
@@ -255,38 +262,19 @@ def open_checked(
             page_checksum_verification=True,
             thrift_container_size_limit=max(len(footer), 1),
         ) as file:
-            paths = _column_paths(file)
+            # The paths of all columns with values
+            described = file.schema
+            columns = [described.column(index) for index in range(len(described))]
+            widest = max((column.length for column in columns), default=0)
+            if widest > _WIDE:
+                raise ValueError(f"a column has values of {widest:,} bytes each, more than any checkpoint has")
+            paths = tuple(column.path for column in columns)
             if [len(each) for each in chunks] != [len(paths)] * file.num_row_groups:
                 raise ValueError("the footer does not say where each column is")
             try:
                 yield CheckedParquet(file, spent, checked, chunks, paths)
             finally:
                 checked.release()
-
-
-def _column_paths(file: pq.ParquetFile) -> tuple[str, ...]:
-    """The paths of all columns with values. Raises ``ValueError`` if the values of one are too wide."""
-    described = file.schema
-    columns = [described.column(index) for index in range(len(described))]
-    widest = max((column.length for column in columns), default=0)
-    if widest > _WIDE:
-        raise ValueError(f"a column has values of {widest:,} bytes each, more than any checkpoint has")
-    return tuple(column.path for column in columns)
-
-
-def _footer(source: _CheckedSource) -> bytes:
-    end = source.last(min(source.size, _END))
-    length = int.from_bytes(end[-_TAIL:-4], "little")
-    if end[-4:] != _MAGIC or length > source.size - _TAIL:
-        raise ValueError("no Parquet file, or cut off")
-    if length > FOOTER_BYTES:
-        raise ValueError(f"the footer has {length:,} bytes, more than that of any checkpoint")
-    return source.last(max(length + _TAIL, len(end)))[-_TAIL - length : -_TAIL]
-
-
-def _leaf(column: Any, codec: int) -> Leaf:
-    width = _WIDTHS.get(column.physical_type, 0) or max(column.length, 0)
-    return Leaf(column.max_definition_level, column.max_repetition_level, _unpack(codec), width)
 
 
 def _unpack(codec: int) -> Unpack:

@@ -80,7 +80,13 @@ def read_checkpoint(
                 if column == "protocol":
                     protocol = parse_protocol(value)
                 elif column == "metaData":
-                    metadata = parse_metadata(_metadata_as_json(value))
+                    # The action in its JSON form. In Parquet a map is a list of pairs, and some writers set empty
+                    # columns to null.
+                    action = expect_object(value, "metaData")
+                    columns, pairs = action.get("partitionColumns"), action.get("configuration")
+                    metadata = parse_metadata(
+                        {**action, "partitionColumns": columns or [], "configuration": dict(pairs or ())}
+                    )
                 else:
                     domains.append(_kept(parse_domain(value), spent))
     return protocol, metadata, tuple(domains)
@@ -238,13 +244,6 @@ def _values(column: Any) -> Iterator[Any]:
     half = len(column) // 2
     yield from _values(column.slice(0, half))
     yield from _values(column.slice(half))
-
-
-def _metadata_as_json(value: Any) -> dict[str, Any]:
-    """The action in its JSON form. In Parquet a map is a list of pairs, and some writers set empty columns to null."""
-    action = expect_object(value, "metaData")
-    columns, pairs = action.get("partitionColumns"), action.get("configuration")
-    return {**action, "partitionColumns": columns or [], "configuration": dict(pairs or ())}
 
 
 def _count(file: CheckedParquet, seen: set[tuple[str, str]]) -> Counts:

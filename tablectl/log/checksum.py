@@ -54,7 +54,15 @@ class Checksum:
     @property
     def histogram(self) -> tuple[SizeBin, ...] | None:
         """The sizes of the files; ``None`` if the file does not have them, or if they do not add up."""
-        return _histogram(self.sizes, self.files)
+        # The bins, if they are whole numbers in order and hold so many files. Another histogram is ignored.
+        found = self.sizes if isinstance(self.sizes, dict) else {}
+        lists = [_numbers(found.get(key)) for key in ("sortedBinBoundaries", "fileCounts", "totalBytes")]
+        starts, counts, sizes = lists
+        if not starts or {len(each) for each in lists} != {len(starts)}:
+            return None
+        if sum(counts) != self.files or sorted(starts) != starts:
+            return None
+        return tuple(SizeBin(*each) for each in zip((*starts[1:], inf), counts, sizes, strict=True))
 
     @property
     def clustering(self) -> DomainMetadata | None:
@@ -87,18 +95,6 @@ def parse_checksum(raw: bytes) -> Checksum | None:
         )
     except ValueError:
         return None
-
-
-def _histogram(value: object, files: int) -> tuple[SizeBin, ...] | None:
-    """The bins, if they are whole numbers in order and hold so many files. Another histogram is ignored."""
-    found = value if isinstance(value, dict) else {}
-    lists = [_numbers(found.get(key)) for key in ("sortedBinBoundaries", "fileCounts", "totalBytes")]
-    starts, counts, sizes = lists
-    if not starts or {len(each) for each in lists} != {len(starts)}:
-        return None
-    if sum(counts) != files or sorted(starts) != starts:
-        return None
-    return tuple(SizeBin(*each) for each in zip((*starts[1:], inf), counts, sizes, strict=True))
 
 
 def _numbers(value: object) -> list[int]:

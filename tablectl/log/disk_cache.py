@@ -95,7 +95,19 @@ class DiskCache(TableCache):
 
     def keep(self, location: str, known: KnownState) -> None:
         """As ``TableCache.keep``."""
-        self._put((_STATE, _raw(location), b""), _known_row(known))
+        state = known.state
+        protocol, metadata, clustering = state.protocol, state.metadata, state.clustering
+        self._put(
+            (_STATE, _raw(location), b""),
+            [
+                known.version,
+                known.identity,
+                [protocol.reader, protocol.writer, sorted(protocol.reader_features), sorted(protocol.writer_features)],
+                [metadata.table_id, metadata.schema, list(metadata.partition_columns), dict(metadata.properties)],
+                None if clustering is None else [clustering.configuration, clustering.removed],
+                [state.files, state.bytes, state.vectors],
+            ],
+        )
 
     def flush(self) -> None:
         """As ``TableCache.flush``."""
@@ -226,19 +238,6 @@ def _is_ours(path: Path) -> bool:
 
 def _raw(text: str) -> bytes:
     return text.encode("utf-8", "surrogatepass")
-
-
-def _known_row(known: KnownState) -> list[Any]:
-    state = known.state
-    protocol, metadata, clustering = state.protocol, state.metadata, state.clustering
-    return [
-        known.version,
-        known.identity,
-        [protocol.reader, protocol.writer, sorted(protocol.reader_features), sorted(protocol.writer_features)],
-        [metadata.table_id, metadata.schema, list(metadata.partition_columns), dict(metadata.properties)],
-        None if clustering is None else [clustering.configuration, clustering.removed],
-        [state.files, state.bytes, state.vectors],
-    ]
 
 
 def _known(row: Any) -> KnownState:

@@ -159,13 +159,11 @@ def segment(files: LogFiles, version: int | None = None, *, alone: bool = False)
         raise GapError(f"version {target} is missing: there is its checkpoint, but not {commit_name(target)}")
     while expected <= target:
         if expected not in files.commits:
-            raise GapError(_gap(expected, checkpoint))
+            since = (
+                f"after the checkpoint of version {checkpoint.version}"
+                if checkpoint
+                else "and no complete checkpoint above"
+            )
+            raise GapError(f"version {expected} is missing: there is no {commit_name(expected)} {since}")
         expected += 1
     return Segment(target, checkpoint, files)
-
-
-def _gap(missing: int, checkpoint: Checkpoint | None) -> str:
-    since = (
-        f"after the checkpoint of version {checkpoint.version}" if checkpoint else "and no complete checkpoint above"
-    )
-    return f"version {missing} is missing: there is no {commit_name(missing)} {since}"

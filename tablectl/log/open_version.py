@@ -10,7 +10,6 @@ from typing import TypeVar
 
 from tablectl.delta.names import LOG
 from tablectl.log.listing import (
-    Checkpoint,
     DamagedCheckpointError,
     GapError,
     LogFiles,
@@ -45,7 +44,7 @@ def with_version(log: TableLog, version: int | None, look_back: int, read: Calla
     try:
         return read_twice(
             lambda: read(_segment(log, _listing(log, version, look_back), version)),
-            lambda: read(_segment(log, _checked(log, _whole(log)), version, alone=True)),
+            lambda: read(_segment(log, _checked(log, parse_listing(log.names(), whole=True)), version, alone=True)),
         )
     except DamagedCheckpointError as error:
         return _read_without(log, version, read, error)
@@ -127,7 +126,7 @@ def _listing(log: TableLog, version: int | None, look_back: int) -> LogFiles:
     start = max(hint - look_back, 0)
     if start > 0 and (version is None or version >= hint):
         files = parse_listing(_after(log, first, f"{start:020d}"))
-        if files.commits and any(_usable(checkpoint, version) for checkpoint in files.checkpoints):
+        if files.commits and any(version is None or checkpoint.version <= version for checkpoint in files.checkpoints):
             return _checked(log, files)
     return _checked(log, parse_listing(_after(log, first, ""), whole=True))
 
@@ -137,14 +136,6 @@ def _after(log: TableLog, first: FirstNames, name: str) -> Iterator[str]:
     assert first.last is not None
     yield from (each for each in first.names if each > name)
     yield from log.names(max(name, first.last))
-
-
-def _whole(log: TableLog) -> LogFiles:
-    return parse_listing(log.names(), whole=True)
-
-
-def _usable(checkpoint: Checkpoint, version: int | None) -> bool:
-    return version is None or checkpoint.version <= version
 
 
 def _last_checkpoint(log: TableLog) -> int:

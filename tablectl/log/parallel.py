@@ -164,7 +164,10 @@ class _Workers:
         try:
             for number, batch in enumerate(_batches(items)):
                 if number % self._count == first:
-                    sender.send_bytes(_pickled(list(map(work, batch))))
+                    value = list(map(work, batch))
+                    data = BytesIO()
+                    _RecordPickler(data, HIGHEST_PROTOCOL).dump(value)
+                    sender.send_bytes(data.getvalue())
         except Exception:  # noqa: BLE001  # the parent gets it, with its trace
             return
         finally:
@@ -208,9 +211,3 @@ class _RecordPickler(Pickler):
 
 def _read_only(entries: dict[Any, Any]) -> MappingProxyType[Any, Any]:
     return MappingProxyType(entries)
-
-
-def _pickled(value: object) -> bytes:
-    data = BytesIO()
-    _RecordPickler(data, HIGHEST_PROTOCOL).dump(value)
-    return data.getvalue()

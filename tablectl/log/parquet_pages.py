@@ -269,11 +269,7 @@ def read_footer(footer: bytes, most: int) -> tuple[tuple[Chunk, ...], ...]:
     but it ends the process if the footer is damaged.)
     """
     groups = _Thrift(footer, 0, most).struct({4: {1: {3: {}}}}).get(4, [])
-    return tuple(tuple(map(_chunk, _entries(group, 1))) for group in _expect_structs(groups))
-
-
-def _entries(structure: dict[int, Any], key: int) -> list[dict[int, Any]]:
-    return _expect_structs(structure.get(key))
+    return tuple(tuple(map(_chunk, _expect_structs(group.get(1)))) for group in _expect_structs(groups))
 
 
 def _expect_structs(value: object) -> list[dict[int, Any]]:

@@ -228,8 +228,11 @@ def parse_file(kind: str, value: object, *, statistics: bool = False) -> FileAct
     action = expect_object(value, kind)
     size, vector = action.get("size"), action.get("deletionVector")
     stats = action.get("stats") if statistics else None
+    path = expect_text(action.get("path"), "path")
+    if len(path) > PATH_LENGTH:
+        raise ValueError(f"a path has {len(path):,} characters")
     return FileAction(
-        key=(unquote(_path(action.get("path"))), vector_id(vector)),
+        key=(unquote(path), vector_id(vector)),
         added=kind == "add",
         size=0 if size is None else expect_integer(size, "size"),
         partition=parse_partition(action.get("partitionValues")),
@@ -237,13 +240,6 @@ def parse_file(kind: str, value: object, *, statistics: bool = False) -> FileAct
         data_change=action.get("dataChange") is not False,
         statistics=stats if isinstance(stats, str) else "",
     )
-
-
-def _path(value: object) -> str:
-    path = expect_text(value, "path")
-    if len(path) > PATH_LENGTH:
-        raise ValueError(f"a path has {len(path):,} characters")
-    return path
 
 
 def parse_partition(value: object) -> Partition:

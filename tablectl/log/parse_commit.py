@@ -113,24 +113,19 @@ class _Gathered:
                     raise ValueError("a second metaData in one commit")
                 self.metadata = parse_metadata(value)
             case "domainMetadata":
-                self._take_domain(parse_domain(value))
+                self.domains.append(parse_domain(value))
+                if len(self.domains) > DOMAINS:
+                    raise BudgetError(f"more than {DOMAINS:,} domains in one commit")
             case "txn":
-                self._take_transaction(parse_transaction(value))
+                transaction = parse_transaction(value)
+                if len(self.transactions) < _ENTRIES_LIMIT:
+                    self.transactions.append(transaction)
             case "commitInfo":
                 self.info = expect_object(value, "commitInfo")
             case "add" | "remove":
                 self.changes_data = True
                 if with_files:
                     self.files.append(parse_file(kind, value, statistics=statistics))
-
-    def _take_domain(self, domain: DomainMetadata) -> None:
-        self.domains.append(domain)
-        if len(self.domains) > DOMAINS:
-            raise BudgetError(f"more than {DOMAINS:,} domains in one commit")
-
-    def _take_transaction(self, transaction: AppTransaction) -> None:
-        if len(self.transactions) < _ENTRIES_LIMIT:
-            self.transactions.append(transaction)
 
 
 class ParsedCommit:

@@ -249,7 +249,12 @@ def _read_table(
 
     def read(wanted: Segment) -> _Taken:
         history = History(log, wanted)
-        return take(_read_version(entries, history, extent.ahead, cache), history)
+        history.read_ahead(history.segment.version, max(extent.ahead, _walked(history)))
+        history.read_checksum_ahead(history.segment.version)
+        found, state = _state_of(entries.request.name, history)
+        _keep(history, state, cache)
+        table, depth = entries.depth(found)
+        return take(_deepened(table, depth, history, cache), history)
 
     return with_version(log, version, look_back, read)
 
@@ -359,15 +364,6 @@ def _deep_managed(table: LiveTable, log: TableLog, wanted: Segment, depth: Depth
     facts = replace(table.catalog, differences=differences(table, logged))
     counted = replace(table, files=logged.files, bytes=logged.bytes, vectors=logged.vectors, catalog=facts)
     return _deepened(counted, depth, history, cache)
-
-
-def _read_version(entries: _Entries, history: History, ahead: int, cache: TableCache) -> LiveTable:
-    history.read_ahead(history.segment.version, max(ahead, _walked(history)))
-    history.read_checksum_ahead(history.segment.version)
-    found, state = _state_of(entries.request.name, history)
-    _keep(history, state, cache)
-    table, depth = entries.depth(found)
-    return _deepened(table, depth, history, cache)
 
 
 def _walked(history: History) -> int:

@@ -11,7 +11,6 @@ from tablectl.log.history import read_commit
 from tablectl.log.listing import LogFiles, commit_name
 from tablectl.log.open_version import commits_between, read_twice
 from tablectl.log.parse_commit import CommitSyntaxError, ParsedCommit
-from tablectl.model.commit import Commit
 from tablectl.model.commit_contents import CommitFiles, PastCommits, UnnamedFiles
 from tablectl.model.errors import LiveError
 from tablectl.storage.log_stores import Stores
@@ -133,7 +132,19 @@ def _within(
             oldest = found[0].commit.timestamp - days * _DAY * 1000 if found else 0.0
             if parsed.commit.timestamp and parsed.commit.timestamp < oldest:
                 return found, False
-            found.append(_summary(parsed))
+            added = [file for file in parsed.files if file.added]
+            removed = [file for file in parsed.files if not file.added]
+            found.append(
+                CommitFiles(
+                    parsed.commit,
+                    frozenset(file.partition for file in added[:_PARTITIONS]),
+                    frozenset(file.partition for file in removed[:_PARTITIONS]),
+                    len(added),
+                    sum(file.size for file in added),
+                    len(removed),
+                    sum(file.size for file in removed),
+                )
+            )
             if named is not None:
                 named.update(file.key[0] for file in parsed.files)
     except LiveError as error:
@@ -147,32 +158,16 @@ def _parsed(log: TableLog, versions: Iterable[int]) -> Iterator[ParsedCommit]:
     return log.each(lambda each: read_commit(log, commit_name(each), each, with_files=True), versions)
 
 
-def _summary(parsed: ParsedCommit) -> CommitFiles:
-    added = [file for file in parsed.files if file.added]
-    removed = [file for file in parsed.files if not file.added]
-    return CommitFiles(
-        parsed.commit,
-        frozenset(file.partition for file in added[:_PARTITIONS]),
-        frozenset(file.partition for file in removed[:_PARTITIONS]),
-        len(added),
-        sum(file.size for file in added),
-        len(removed),
-        sum(file.size for file in removed),
-    )
-
-
 def _unnamed(found: list[CommitFiles], listed: Iterable[DataFile], named: set[str]) -> UnnamedFiles | None:
     """The files without a commit, of the time in which all commits are known and no VACUUM has deleted such files."""
     commits = [each.commit for each in found]
     period = known_period(commits, None)
     if period is None:
         return None
-    start = max([period.start, *(each.timestamp / 1000 - _WEEK for each in commits if _vacuums(each))])
+    start = max(
+        [period.start, *(each.timestamp / 1000 - _WEEK for each in commits if each.operation.startswith("VACUUM"))]
+    )
     left = [each for each in listed if start < each.modified and each.path not in named]
     newer = [each.size for each in left if each.modified >= period.end]
     sizes = [each.size for each in left if each.modified < period.end]
     return UnnamedFiles(len(sizes), sum(sizes), max(period.end - start, 0.0), (len(newer), sum(newer)))
-
-
-def _vacuums(commit: Commit) -> bool:
-    return commit.operation.startswith("VACUUM")

@@ -111,7 +111,16 @@ def find_state(history: History, *, known_first: bool = False, before: State | N
             history.log.start(load_checkpoint_reader)
         _walk(history, findings, before)
     if not findings.complete and segment.checkpoint is not None:
-        _take_checkpoint(history, findings)
+        # Only this function needs a Parquet reader, which is slow to import.
+        from tablectl.log.checkpoint import read_checkpoint  # noqa: PLC0415
+
+        checkpoint = history.segment.checkpoint
+        assert checkpoint is not None
+        protocol, metadata, domains = read_checkpoint(history.log, checkpoint)
+        clustering = next((domain for domain in domains if domain.name == CLUSTERING), None)
+        findings.protocol = findings.protocol or protocol
+        findings.metadata = findings.metadata or metadata
+        findings.clustering = findings.clustering or clustering or _NOT_CLUSTERED
     if findings.protocol is None or findings.metadata is None:
         lacking = "protocol" if findings.protocol is None else "metaData"
         raise LiveError(
@@ -159,19 +168,6 @@ def load_checkpoint_reader() -> None:
     checksum, usually none has the metadata, and the walk ends at the checkpoint.
     """
     import tablectl.log.checkpoint  # noqa: F401, PLC0415
-
-
-def _take_checkpoint(history: History, findings: StateFindings) -> None:
-    # Only this function needs a Parquet reader, which is slow to import.
-    from tablectl.log.checkpoint import read_checkpoint  # noqa: PLC0415
-
-    checkpoint = history.segment.checkpoint
-    assert checkpoint is not None
-    protocol, metadata, domains = read_checkpoint(history.log, checkpoint)
-    clustering = next((domain for domain in domains if domain.name == CLUSTERING), None)
-    findings.protocol = findings.protocol or protocol
-    findings.metadata = findings.metadata or metadata
-    findings.clustering = findings.clustering or clustering or _NOT_CLUSTERED
 
 
 def catalog_managed(location: str, why: str) -> LiveError:

@@ -62,7 +62,17 @@ def _read(stores: Stores, name: str, checkpoint: str, table_id: str, location: s
         except VanishedError:
             continue
         if sources:
-            return StreamPosition(name, checkpoint, query, batch, at, _read_by(sources), _gap(offsets, finished, at))
+            # A query may read the table several times: it has read what all of its sources have read
+            known = [each for each in sources if each is not None]
+            return StreamPosition(
+                name,
+                checkpoint,
+                query,
+                batch,
+                at,
+                min(known) if len(known) == len(sources) else None,
+                _gap(offsets, finished, at),
+            )
         commit, written = _written(stores, location, checkpoint, query)
         return StreamWriter(name, checkpoint, query, written.version, commit.version, commit.timestamp)
     raise LiveError(f"{checkpoint}: its batches are deleted faster than they can be read", "try again")
@@ -110,12 +120,6 @@ def _offset(offsets: TableLog, batch: str, table_id: str) -> tuple[int, tuple[in
     sources = [_json(line, file) for line in lines[2:] if line.strip() not in {b"", b"-"}]
     ours = [each for each in sources if isinstance(each, dict) and each.get("reservoirId") == table_id]
     return _time(lines, file), tuple(_version(each, file) for each in ours)
-
-
-def _read_by(sources: Sequence[int | None]) -> int | None:
-    """A query may read the table several times: it has read what all of its sources have read."""
-    known = [each for each in sources if each is not None]
-    return min(known) if len(known) == len(sources) else None
 
 
 def _written(stores: Stores, location: str, checkpoint: str, query: str) -> tuple[Commit, AppTransaction]:

@@ -42,7 +42,9 @@ def find_truncation(live: LiveTable, history: History, features: frozenset[str])
         return None
     first = _last_mark(live, history, wanted) + 1 if wanted & _USES.keys() else 0
     if PROTECTION in wanted:
-        first = max(first, _protected_before(live))
+        # The first version whose checkpoint needs no protection
+        text = live.property(_PROTECTED_BEFORE) or ""
+        first = max(first, min(int(text), live.version) if _VERSION.match(text) else 0)
     log = history.log
     checkpoints = sorted(each.version for each in _listed(history).checkpoints)
     version = next((each for each in checkpoints if each >= first), None)
@@ -52,18 +54,14 @@ def find_truncation(live: LiveTable, history: History, features: frozenset[str])
         at = read_commit(log, commit_name(version), version).commit.timestamp
     except VanishedError:
         return HistoryTruncation()
-    return HistoryTruncation(_due(at, _retention(live)) if at else 0)
+    # The first full minute at which Delta considers it old enough. Files are slightly younger than their commits.
+    return HistoryTruncation((at // _MINUTE + 2) * _MINUTE + _retention(live) if at else 0)
 
 
 def _listed(history: History) -> LogFiles:
     """All files of the log."""
     files = history.segment.files
     return files if files.whole else parse_listing(history.log.names(), whole=True)
-
-
-def _due(checkpoint: int, retention: int) -> int:
-    """The first full minute at which Delta considers it old enough. Files are slightly younger than their commits."""
-    return (checkpoint // _MINUTE + 2) * _MINUTE + retention
 
 
 def _retention(live: LiveTable) -> int:
@@ -121,9 +119,3 @@ _USES: Mapping[str, Callable[[ParsedCommit], bool]] = MappingProxyType(
 )
 """Feature → whether a commit uses it (``actionUsesFeature`` in ``TableFeature.scala``). Delta looks for traces of these
 in history."""
-
-
-def _protected_before(live: LiveTable) -> int:
-    """The first version whose checkpoint needs no protection."""
-    text = live.property(_PROTECTED_BEFORE) or ""
-    return min(int(text), live.version) if _VERSION.match(text) else 0
