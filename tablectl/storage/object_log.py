@@ -183,7 +183,8 @@ class ObjectLog:
 
             return RangeFile(meta["size"], fetch)
 
-        return self._get(name, opened)
+        with self._translated(name):
+            return opened(self._store, f"{self._root}/{name}")
 
     def start(self, call: Callable[[], _Result]) -> Future[_Result] | None:
         """As ``TableLog.start``."""
@@ -202,10 +203,6 @@ class ObjectLog:
         finally:
             for future in running:
                 future.cancel()
-
-    def _get(self, name: str, take: Callable[[ObjectStore, str], _Result]) -> _Result:
-        with self._translated(name):
-            return take(self._store, f"{self._root}/{name}")
 
     @contextmanager
     def _translated(self, name: str) -> Iterator[None]:

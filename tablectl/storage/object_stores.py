@@ -186,19 +186,6 @@ def profile_credentials(environ: Mapping[str, str], home: Path) -> Callable[[], 
         if profile:
             raise ProfileError(f"AWS_PROFILE is {profile!r}, and profiles are read by boto3, which is not installed")
         return None
-    return _from_boto3(profile)
-
-
-def shared_files(environ: Mapping[str, str], home: Path) -> tuple[Path, Path]:
-    """The files that can contain profiles, whether or not they exist."""
-    named = environ.get("AWS_SHARED_CREDENTIALS_FILE"), environ.get("AWS_CONFIG_FILE")
-    return (
-        Path(named[0]).expanduser() if named[0] else home / ".aws" / "credentials",
-        Path(named[1]).expanduser() if named[1] else home / ".aws" / "config",
-    )
-
-
-def _from_boto3(profile: str | None) -> Callable[[], Any] | None:
     import boto3  # noqa: PLC0415  # slow to import, and needed only for profiles
     from botocore.exceptions import BotoCoreError  # noqa: PLC0415
     from obstore.auth.boto3 import Boto3CredentialProvider  # noqa: PLC0415
@@ -211,3 +198,12 @@ def _from_boto3(profile: str | None) -> Callable[[], Any] | None:
             raise ProfileError(f"the profile {profile!r} of AWS_PROFILE cannot be used: {error}") from error
         return None  # no usable default profile in the files: the machine's role is next
     return provider
+
+
+def shared_files(environ: Mapping[str, str], home: Path) -> tuple[Path, Path]:
+    """The files that can contain profiles, whether or not they exist."""
+    named = environ.get("AWS_SHARED_CREDENTIALS_FILE"), environ.get("AWS_CONFIG_FILE")
+    return (
+        Path(named[0]).expanduser() if named[0] else home / ".aws" / "credentials",
+        Path(named[1]).expanduser() if named[1] else home / ".aws" / "config",
+    )
