@@ -285,7 +285,11 @@ def tail(store: RecordStore, on_stray: Callable[[WindowError], None] | None = No
         strays = [seq for seq, _ in listed if seq >= MOST_RECORDS]
         if strays:
             # Records of ours may follow one that a stranger numbered just below the limit.
-            error = _not_ours(store, [seq for seq, _ in listed if seq >= MOST_RECORDS // 10])
+            seqs = [seq for seq, _ in listed if seq >= MOST_RECORDS // 10]
+            which = "it" if len(seqs) == 1 else f"it and the records after it, {len(seqs):,} in all"
+            error = WindowError(
+                f"{store}/{record_name(seqs[0])} is not a record of tablectl: no log has so many", f"remove {which}"
+            )
             if on_stray is None:
                 raise error
             on_stray(error)
@@ -438,13 +442,6 @@ def _overwritten(store: RecordStore, seq: int) -> WindowError:
         f"the lease record {store}/{record_name(seq)} was replaced after it was written: the store writes over what is "
         "there, though asked not to (If-None-Match)",
         "leases need put-if-absent: set `state:` in tablectl.yaml to a store that has it",
-    )
-
-
-def _not_ours(store: RecordStore, seqs: list[int]) -> WindowError:
-    which = "it" if len(seqs) == 1 else f"it and the records after it, {len(seqs):,} in all"
-    return WindowError(
-        f"{store}/{record_name(seqs[0])} is not a record of tablectl: no log has so many", f"remove {which}"
     )
 
 
