@@ -72,7 +72,22 @@ def engine_error(error: Exception) -> EngineError:
         return error
     condition = _condition(error)
     hint = _HINTS.get(condition.partition(".")[0], "")
-    return EngineError(_short(str(error)), hint, condition, unanswered=_is_unanswered(error, condition))
+    # The first paragraph of the message, without the JVM's stack trace, at a bounded length
+    text = str(error)
+    text = text.split("JVM stacktrace:", maxsplit=1)[0]
+    lines = [line.strip() for line in text.splitlines()]
+    kept = [line for line in lines if line and not line.startswith(("at ", "... ", "Caused by", "py4j."))]
+    for index, line in enumerate(kept):
+        # "An error occurred while calling o42.sql." precedes the message that py4j received.
+        if line.startswith("An error occurred while calling"):
+            kept = [line.removeprefix(": ") for line in kept[index + 1 :]]
+            break
+    message = " ".join(kept[:4])
+    while found := _JAVA.match(message):
+        message = message[found.end() :]
+    return EngineError(
+        message[:600] or "the engine gave no reason", hint, condition, unanswered=_is_unanswered(error, condition)
+    )
 
 
 def _is_unanswered(error: Exception, condition: str) -> bool:
@@ -110,19 +125,3 @@ def _condition(error: Exception) -> str:
     text = str(error)[:_LOOK]
     found, java = _CONDITION.search(text), _JAVA_CLASS.search(text)
     return found.group(1) if found else _CLASSES.get(java.group(1), "") if java else ""
-
-
-def _short(text: str) -> str:
-    """The first paragraph of the message, without the JVM's stack trace, at a bounded length."""
-    text = text.split("JVM stacktrace:", maxsplit=1)[0]
-    lines = [line.strip() for line in text.splitlines()]
-    kept = [line for line in lines if line and not line.startswith(("at ", "... ", "Caused by", "py4j."))]
-    for index, line in enumerate(kept):
-        # "An error occurred while calling o42.sql." precedes the message that py4j received.
-        if line.startswith("An error occurred while calling"):
-            kept = [line.removeprefix(": ") for line in kept[index + 1 :]]
-            break
-    message = " ".join(kept[:4])
-    while found := _JAVA.match(message):
-        message = message[found.end() :]
-    return message[:600] or "the engine gave no reason"

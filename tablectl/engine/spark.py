@@ -315,7 +315,9 @@ def _own(engine: SparkEngine, session: Any, stamp: str) -> SparkEngine:
         for key, value in SETTINGS.items():
             # Only if it differs: Spark Connect warns about some of them whenever they are set.
             if session.conf.get(key, None) != value:
-                _set_quietly(session, key, value)
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    session.conf.set(key, value)
         if stamp:
             session.conf.set(STAMP_KEY, stamp)
         if engine.timeout:
@@ -324,12 +326,6 @@ def _own(engine: SparkEngine, session: Any, stamp: str) -> SparkEngine:
         engine.close()
         raise engine_error(error) from error
     return engine
-
-
-def _set_quietly(session: Any, key: str, value: str) -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        session.conf.set(key, value)
 
 
 def _import_spark() -> None:
@@ -357,7 +353,9 @@ def _remote_of(environ: Mapping[str, str]) -> str:
 
 def _connect(url: str) -> Any:
     try:
-        _read_gate(url)
+        address = urlsplit(url)
+        if address.hostname:  # if nothing listens, PySpark would retry for many minutes
+            socket.create_connection((address.hostname, address.port or _CONNECT_PORT), timeout=10).close()
         session = open_remote(url)
     except Exception as error:
         message = f"no Spark Connect server answers at {server_text(url)}: {engine_error(error).message}"
@@ -374,10 +372,3 @@ def _print_no_errors() -> None:
         loggers = import_module("pyspark.logger").PySparkLogger
         for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
             loggers.getLogger(name).setLevel(logging.CRITICAL)
-
-
-def _read_gate(url: str) -> None:
-    """Raise ``OSError`` if nothing listens: PySpark itself would retry for many minutes."""
-    address = urlsplit(url)
-    if address.hostname:
-        socket.create_connection((address.hostname, address.port or _CONNECT_PORT), timeout=10).close()

@@ -160,7 +160,13 @@ class SqlEndpoint(SqlCatalog):
         self._give_back(other)
         self._heartbeat.start()
         try:
-            self._check_text()
+            # A setting may be refused, or the server has its own.
+            if self.row(f"SELECT {quote_text(_TEXT)}") != (_TEXT,):
+                raise EngineError(
+                    "the endpoint changes the texts of statements",
+                    "set `spark.sql.variable.substitute=false` and "
+                    "`spark.sql.parser.escapedStringLiterals=false` there",
+                )
             self._check_private()
             self._endpoint.find_driver(self.setting)
         except Exception as error:  # whatever the driver raises is the endpoint's answer
@@ -177,14 +183,6 @@ class SqlEndpoint(SqlCatalog):
         except Exception as error:  # whatever the driver raises is the endpoint's answer
             known = engine_error(error)
             raise EngineError(known.message, known.hint or self._endpoint.hint, known.condition) from error
-
-    def _check_text(self) -> None:
-        """Raise ``EngineError`` if the endpoint changes a text: a setting is refused, or the server has its own."""
-        if self.row(f"SELECT {quote_text(_TEXT)}") != (_TEXT,):
-            raise EngineError(
-                "the endpoint changes the texts of statements",
-                "set `spark.sql.variable.substitute=false` and `spark.sql.parser.escapedStringLiterals=false` there",
-            )
 
     def _check_private(self) -> None:
         """Raise ``EngineError`` if others get the settings of our sessions."""

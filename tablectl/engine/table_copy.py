@@ -81,7 +81,17 @@ class DriverTableCopy:
         before = self._snapshot
         now = self._log.update(False, self._none(), self._none())
         if before is None or not self._follow_commits(before, now):
-            self._load(now)
+            # Read the whole table, and keep what is known of files that it still has
+            found = {}
+            for file in now.allFiles().collect():
+                entry = read_json(file.json())["add"]
+                found[_key(entry)] = file, int(entry["size"])
+            for key in self._sources.keys() - found.keys():
+                self._forget(key)
+            for key, (file, size) in found.items():
+                if key not in self._sources:
+                    self._learn(key, file, size)
+            self._layout = _layout(now, self._domains(now))
         self._snapshot = now
         files = tuple(FollowedFile(key, size) for key, size in self._sizes.items())
         metadata = read_json(now.metadata().json())["metaData"]
@@ -248,19 +258,6 @@ class DriverTableCopy:
                 if "add" in each:
                     self._learn(_key(each["add"]), self._action.fromJson(write_json(each)), each["add"]["size"])
         return True
-
-    def _load(self, now: Any) -> None:
-        """Read the whole table, and keep what is known of files that it still has."""
-        found = {}
-        for file in now.allFiles().collect():
-            entry = read_json(file.json())["add"]
-            found[_key(entry)] = file, int(entry["size"])
-        for key in self._sources.keys() - found.keys():
-            self._forget(key)
-        for key, (file, size) in found.items():
-            if key not in self._sources:
-                self._learn(key, file, size)
-        self._layout = _layout(now, self._domains(now))
 
     def _learn(self, key: str, file: Any, size: int) -> None:
         self._sources[key], self._sizes[key] = file, int(size)
