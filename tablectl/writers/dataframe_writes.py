@@ -93,7 +93,11 @@ def may_read(frame: Any, session: Any, location: str) -> bool:
     try:
         place = canonical_location(location)
         if hasattr(frame, "_jdf"):
-            return _plan_may_read(_analyzed(frame), place)
+            plan = _analyzed(frame)
+            text = plan.toString()
+            if any(each in text for each in _SUBQUERIES):
+                return True
+            return any(_leaf_may_read(leaf, place) for leaf in _leaves(plan))
         return any(_node_may_read(each, session, place) for each in _nodes(frame.plan(session.client)))
     except Exception:  # noqa: BLE001  # see the module docstring
         return True
@@ -126,13 +130,6 @@ def _leaves(plan: Any) -> list[Any]:
 def _paths(leaf: Any) -> list[str]:
     paths: str = leaf.relation().location().rootPaths().mkString("\n")
     return paths.split("\n")
-
-
-def _plan_may_read(plan: Any, place: str) -> bool:
-    text = plan.toString()
-    if any(each in text for each in _SUBQUERIES):
-        return True
-    return any(_leaf_may_read(leaf, place) for leaf in _leaves(plan))
 
 
 def _leaf_may_read(leaf: Any, place: str) -> bool:

@@ -270,7 +270,12 @@ def _streams(module: Any, guards: SessionGuards) -> None:
         if guards.said(session) == "off":
             return session, None
         batches = [(*args, *given.values())[0] for name, args, given in calls if name == "foreachBatch"]
-        source = _format_of(calls) or session.conf.get("spark.sql.sources.default", "")
+        values = [args[0] for name, args, _ in calls if name == "format" and args]
+        source = (
+            calls[-1][2].get("format")
+            or (values[-1] if values else "")
+            or session.conf.get("spark.sql.sources.default", "")
+        )
         if batches and ".connect." in module.__name__ and not isinstance(batches[-1], GuardedBatch):
             _log.warning("this streaming query runs its batches in the server, and so without guards: use guard_batch")
         elif not batches and (call[0] == "toTable" or str(source).lower() == "delta" or not _is_known(calls)):
@@ -280,11 +285,6 @@ def _streams(module: Any, guards: SessionGuards) -> None:
     _record_made(module.DataStreamWriter)
     _record(module.DataStreamWriter, "format", "option", "options", "foreachBatch", "outputMode", "trigger")
     _wrap(module.DataStreamWriter, guards, ("start", "toTable"), warn)
-
-
-def _format_of(calls: tuple[Call, ...]) -> object:
-    values = [args[0] for name, args, _ in calls if name == "format" and args]
-    return calls[-1][2].get("format") or (values[-1] if values else "")
 
 
 def _delta(module: Any, guards: SessionGuards) -> None:
