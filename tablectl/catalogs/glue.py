@@ -107,8 +107,13 @@ def _read(name: TableName, entry: Mapping[str, Any]) -> CatalogTable:
             "name that table: `catalogs: {NAME: {type: glue, account: …}}` reads another account's catalog",
         )
     storage = _section(entry, "StorageDescriptor")
-    location = _location(storage)
-    form = _format(_section(entry, "Parameters"))
+    path = _text(_section(_section(storage, "SerdeInfo"), "Parameters"), "path")
+    given = _text(storage, "Location")
+    location = path or ("" if given.endswith(_PLACEHOLDER) else given)
+    # The format of a table: ``delta`` if anything that writes to Glue marks it so
+    parameters = _section(entry, "Parameters")
+    said = [_text(parameters, key).casefold() for key in ("spark.sql.sources.provider", "table_type", "classification")]
+    form = "delta" if "delta" in said else next((each for each in said if each), "")
     if form != "delta":
         raise LiveError(f"{name.text} is not a Delta table (its format is {form[:40] or 'unknown'})")
     if location.rstrip("/").endswith(_MANIFEST):
@@ -119,18 +124,6 @@ def _read(name: TableName, entry: Mapping[str, Any]) -> CatalogTable:
     if not is_absolute(location):
         raise LiveError(f"{name.text}: the catalog has no location for it")
     return CatalogTable(name, without_credentials(location))
-
-
-def _format(parameters: Mapping[str, Any]) -> str:
-    """The format of a table: ``delta`` if anything that writes to Glue marks it so."""
-    said = [_text(parameters, key).casefold() for key in ("spark.sql.sources.provider", "table_type", "classification")]
-    return "delta" if "delta" in said else next((each for each in said if each), "")
-
-
-def _location(storage: Mapping[str, Any]) -> str:
-    path = _text(_section(_section(storage, "SerdeInfo"), "Parameters"), "path")
-    given = _text(storage, "Location")
-    return path or ("" if given.endswith(_PLACEHOLDER) else given)
 
 
 def _section(entry: Mapping[str, Any], key: str) -> Mapping[str, Any]:

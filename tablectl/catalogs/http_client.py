@@ -198,7 +198,18 @@ class HttpClient:
         try:
             with build_opener(_Redirects(follow=self.redirects)).open(request, timeout=bounds.silence) as answer:
                 self._answered()
-                return self._bounded(answer, bounds, end)
+                parts, size = list[bytes](), 0
+                while part := answer.read(_CHUNK):
+                    parts.append(part)
+                    size += len(part)
+                    if size > bounds.bytes:
+                        raise OversizeAnswerError(f"{self.base}: the answer is larger than {size_text(bounds.bytes)}")
+                    if time.monotonic() > end:
+                        raise self._too_slow(bounds.seconds)
+                if answer.length:  # what Content-Length promised and did not come: http.client reports no error
+                    cut = LiveError(f"{self.base}: the answer was cut short after {size:,} bytes", "try again")
+                    raise _BusyError(None, cut)
+                return b"".join(parts)
         except HTTPError as error:
             self._answered()
             with error:
@@ -217,20 +228,6 @@ class HttpClient:
             return _BusyError(None, failed)
         self.contact.error = failed
         return failed
-
-    def _bounded(self, answer: Any, bounds: Bounds, end: float) -> bytes:
-        parts, size = list[bytes](), 0
-        while part := answer.read(_CHUNK):
-            parts.append(part)
-            size += len(part)
-            if size > bounds.bytes:
-                raise OversizeAnswerError(f"{self.base}: the answer is larger than {size_text(bounds.bytes)}")
-            if time.monotonic() > end:
-                raise self._too_slow(bounds.seconds)
-        if answer.length:  # what Content-Length promised and did not come: http.client reports no error
-            cut = LiveError(f"{self.base}: the answer was cut short after {size:,} bytes", "try again")
-            raise _BusyError(None, cut)
-        return b"".join(parts)
 
     def _too_slow(self, seconds: float) -> LiveError:
         return LiveError(f"{self.base}: no complete answer within {seconds:g} s", "try again")

@@ -77,7 +77,9 @@ def _parsed(answer: Mapping[str, Any]) -> ManagedTable:
         protocol=_protocol(properties),
         schema=write_json(_data_type(expect_object(metadata.get("columns"), "columns"))),
         partition_columns=expect_texts(metadata.get("partition-columns") or [], "partition-columns"),
-        properties={key: value for key, value in properties.items() if not _derived(key)},
+        properties={
+            key: value for key, value in properties.items() if not (key in _DERIVED or key.startswith(_FEATURE))
+        },
         clustering=_clustering(properties),
         version=version if version >= 0 else max(commits, default=-1),
         metadata_version=_whole(metadata.get("last-commit-version"), "last-commit-version"),
@@ -188,10 +190,6 @@ def _filtered(entry: Mapping[str, Any]) -> bool | None:
     if not isinstance(columns, list) or not columns or not all(isinstance(each, dict) for each in columns):
         return None
     return bool(entry.get("row_filter")) or any(each.get("mask") for each in columns)
-
-
-def _derived(key: str) -> bool:
-    return key in _DERIVED or key.startswith(_FEATURE)
 
 
 def _protocol(properties: Mapping[str, str]) -> Protocol:
