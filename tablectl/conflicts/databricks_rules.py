@@ -162,39 +162,33 @@ def _streams(committed: CommittedTransaction, current: CurrentTransaction) -> Co
 def _pair(committed: CommittedTransaction, current: CurrentTransaction) -> ConflictOutcome:
     won, lost = _GROUPS.get(committed.kind, StatementGroup.OTHER), _GROUPS.get(current.kind, StatementGroup.OTHER)
     if StatementGroup.OTHER in (won, lost):
-        return _undocumented(committed, current)
+        kind = current.kind if committed.kind in _GROUPS else committed.kind
+        # "The OSS rules, marked not documented" (D98): a failure under them is a warning, a commit promises nothing.
+        oss = decide_spark([committed], replace(current, client=RELEASES[-1]))
+        source = f"{NOT_DOCUMENTED}, {oss.source}"
+        if oss.succeeds:
+            reason = f"nothing is documented for {kind} on Databricks; open-source Delta lets it commit"
+            return ConflictOutcome(ConflictResult.UNKNOWN, reason, source)
+        reason = f"nothing is documented for {kind} on Databricks; in open-source Delta {oss.reason}"
+        return ConflictOutcome(ConflictResult.MAY_FAIL, reason, source, oss.conflict)
     if lost is StatementGroup.INSERT:
-        return _insert(won)
+        source = {
+            StatementGroup.INSERT: "D24, D30",
+            StatementGroup.OPTIMIZE: "D27, D33",
+            StatementGroup.CHANGE: "D52, D64, D65, D66",
+        }[won]
+        return commits("it reads and removes nothing that a concurrent write could touch", source)
     if won is StatementGroup.INSERT:
-        return _beside_insert(committed, current, lost)
+        if lost is StatementGroup.OPTIMIZE:
+            return commits("OPTIMIZE and INSERT never conflict", "D27, D33")
+        if current.level is Level.WRITE_SERIALIZABLE and committed.blind and not current.metadata:
+            return commits("under WriteSerializable an INSERT conflicts with nothing (but see D57)", "D25, D31, D55")
+        holds, source = row_level(current)
+        if holds:
+            return _can(committed, current, "rows that it would have matched were inserted", f"D25, D94, {source}")
+        return _can(committed, current, "rows were inserted in the range it reads", f"D31, {source}")
     if StatementGroup.OPTIMIZE in (won, lost):
         return _beside_optimize(committed, current, won, lost)
-    return _changes(committed, current)
-
-
-def _insert(won: StatementGroup) -> ConflictOutcome:
-    source = {
-        StatementGroup.INSERT: "D24, D30",
-        StatementGroup.OPTIMIZE: "D27, D33",
-        StatementGroup.CHANGE: "D52, D64, D65, D66",
-    }[won]
-    return commits("it reads and removes nothing that a concurrent write could touch", source)
-
-
-def _beside_insert(
-    committed: CommittedTransaction, current: CurrentTransaction, lost: StatementGroup
-) -> ConflictOutcome:
-    if lost is StatementGroup.OPTIMIZE:
-        return commits("OPTIMIZE and INSERT never conflict", "D27, D33")
-    if current.level is Level.WRITE_SERIALIZABLE and committed.blind and not current.metadata:
-        return commits("under WriteSerializable an INSERT conflicts with nothing (but see D57)", "D25, D31, D55")
-    holds, source = row_level(current)
-    if holds:
-        return _can(committed, current, "rows that it would have matched were inserted", f"D25, D94, {source}")
-    return _can(committed, current, "rows were inserted in the range it reads", f"D31, {source}")
-
-
-def _changes(committed: CommittedTransaction, current: CurrentTransaction) -> ConflictOutcome:
     holds, source = row_level(current)
     if holds:
         return _can(committed, current, "both change a row", f"D26, {source}")
@@ -240,15 +234,3 @@ def _shared(committed: CommittedTransaction, current: CurrentTransaction) -> Con
     if removed & set(current.reads.files) or (removed and current.reads.whole):
         return Conflict.DELETE_READ
     return Conflict.DELETE_DELETE if removed & set(current.removes) else None
-
-
-def _undocumented(committed: CommittedTransaction, current: CurrentTransaction) -> ConflictOutcome:
-    kind = current.kind if committed.kind in _GROUPS else committed.kind
-    # "The OSS rules, marked not documented" (D98): a failure under them is a warning, a commit promises nothing.
-    oss = decide_spark([committed], replace(current, client=RELEASES[-1]))
-    source = f"{NOT_DOCUMENTED}, {oss.source}"
-    if oss.succeeds:
-        reason = f"nothing is documented for {kind} on Databricks; open-source Delta lets it commit"
-        return ConflictOutcome(ConflictResult.UNKNOWN, reason, source)
-    reason = f"nothing is documented for {kind} on Databricks; in open-source Delta {oss.reason}"
-    return ConflictOutcome(ConflictResult.MAY_FAIL, reason, source, oss.conflict)

@@ -168,16 +168,16 @@ def _protocol(committed: CommittedTransaction, current: CurrentTransaction) -> C
         if change.removes:
             reason = "dropping a protocol feature conflicts with every concurrent transaction"
             return fails(Conflict.PROTOCOL_CHANGED, reason, source)
-    used = sorted(set(current.drops) & (set(committed.traces) | _enabled(committed)) - {"rowTracking"})
+    # The features that a committed transaction enables by a property (delta-1.3, revalidation)
+    sets = committed.metadata.sets if committed.metadata else ()
+    used = sorted(
+        set(current.drops)
+        & (set(committed.traces) | {feature for key, value in sets if (feature := feature_of(key, value))})
+        - {"rowTracking"}
+    )
     if used:
         return fails(Conflict.REVALIDATION, f"the other commit used {', '.join(used)}, which this one drops", source)
     return None
-
-
-def _enabled(committed: CommittedTransaction) -> set[str]:
-    """The features that a committed transaction enables by a property (delta-1.3, revalidation)."""
-    sets = committed.metadata.sets if committed.metadata else ()
-    return {feature for key, value in sets if (feature := feature_of(key, value))}
 
 
 def _metadata(committed: CommittedTransaction, current: CurrentTransaction) -> ConflictOutcome | None:

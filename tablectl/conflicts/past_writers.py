@@ -110,7 +110,9 @@ def past_writers(commits: Sequence[Commit], basis: Basis, dialect: str, now: flo
     found: dict[WriterKey, list[Commit]] = {}
     for commit in commits:
         if commit.version in times and is_write(commit):
-            found.setdefault(_key(commit), []).append(commit)
+            client = (commit.client.engine, *map(str, commit.client.version))
+            facts = (str(commit.blind_append), str(commit.overwrites), str(commit.schema_writer))
+            found.setdefault((commit.operation, *facts, *sorted(_names(commit)), *client), []).append(commit)
     return PastWriters(tuple(_writer(group, times, basis, dialect) for group in found.values()), period)
 
 
@@ -192,19 +194,20 @@ def _inside(commit: Commit, period: Period) -> bool:
     return commit.timestamp > 0 and period.start <= commit.timestamp / 1000 <= period.end
 
 
-def _key(commit: Commit) -> WriterKey:
-    client = (commit.client.engine, *map(str, commit.client.version))
-    facts = (str(commit.blind_append), str(commit.overwrites), str(commit.schema_writer))
-    return (commit.operation, *facts, *sorted(_names(commit)), *client)
-
-
 def _names(commit: Commit) -> frozenset[str]:
     sources = (*(commit.job.get(key, "") for key in _SOURCES), commit.user)
     return frozenset(filter(None, (*sources, *(each.app_id for each in commit.transactions))))
 
 
 def _writer(commits: Sequence[Commit], times: Mapping[int, float], basis: Basis, dialect: str) -> PastWriter:
-    return PastWriter(_names(commits[0]), _current(commits[0], basis, dialect), _writes(commits, times))
+    commit = commits[0]
+    traffic = ExpectedWriters.of(basis, dialect)
+    alone = replace(traffic, clients=(commit.client,), schema_writers=False, overwrites=True)
+    kind = kind_of(commit)
+    found = next(each.current for each in expected_writers(alone) if each.name == kind)
+    return PastWriter(
+        _names(commits[0]), replace(found, metadata=found.metadata or commit.schema_writer), _writes(commits, times)
+    )
 
 
 def write_seconds(commits: Sequence[Commit], times: Mapping[int, float]) -> list[float]:
@@ -265,14 +268,6 @@ def _bound(commit: Commit, times: Mapping[int, float]) -> float | None:
     before = times.get(commit.read_version)
     taken = times[commit.version] - before if before is not None else -1.0
     return taken if 0 <= taken <= LONGEST_WRITE else None
-
-
-def _current(commit: Commit, basis: Basis, dialect: str) -> CurrentTransaction:
-    traffic = ExpectedWriters.of(basis, dialect)
-    alone = replace(traffic, clients=(commit.client,), schema_writers=False, overwrites=True)
-    kind = kind_of(commit)
-    found = next(each.current for each in expected_writers(alone) if each.name == kind)
-    return replace(found, metadata=found.metadata or commit.schema_writer)
 
 
 def kind_of(commit: Commit) -> Kind:

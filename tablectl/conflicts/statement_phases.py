@@ -63,7 +63,17 @@ def phase_of(made: Sequence[CommittedTransaction], basis: Basis, dialect: str) -
     phase = _phase(made, forecasts)
     if phase is Phase.FREE:
         return PhaseVerdict(phase, _why_free(made, basis))
-    fails = _failing_writers(forecasts)
+    # Who fails and how: ``all concurrent writes except OPTIMIZE fail once (MetadataChangedException)``
+    ways: dict[str, list[str]] = {each.writer.name: [] for each in forecasts}
+    for each in forecasts:
+        if not each.outcome.succeeds:
+            conflict, client = each.outcome.conflict, each.writer.current.client
+            ways[each.writer.name].append(conflict.raised_by(client) if conflict else _UNDOCUMENTED)
+    groups: dict[str, list[str]] = {}
+    for name, ends in ways.items():
+        if ends:
+            groups.setdefault(" or ".join(dict.fromkeys(ends)), []).append(name)
+    fails = "; ".join(f"{_who(names, list(ways))} once ({ends})" for ends, names in groups.items())
     if phase is Phase.REWRITE:
         return PhaseVerdict(phase, "it rewrites data files without changing rows: appends do not conflict", fails)
     return PhaseVerdict(phase, _why_closed(made, failing, basis, dialect), fails)
@@ -130,20 +140,6 @@ def _why_closed(made: Sequence[CommittedTransaction], failing: Sequence[Forecast
 def _declared_text(client: Client) -> str:
     who = "a client whose conflict checks are not documented" if client.family is UNKNOWN else client.text()
     return f"{who} may write this table by the policy's `clients`"
-
-
-def _failing_writers(forecasts: Sequence[Forecast]) -> str:
-    """Who fails and how: ``all concurrent writes except OPTIMIZE fail once (MetadataChangedException)``."""
-    ways: dict[str, list[str]] = {each.writer.name: [] for each in forecasts}
-    for each in forecasts:
-        if not each.outcome.succeeds:
-            conflict, client = each.outcome.conflict, each.writer.current.client
-            ways[each.writer.name].append(conflict.raised_by(client) if conflict else _UNDOCUMENTED)
-    groups: dict[str, list[str]] = {}
-    for name, ends in ways.items():
-        if ends:
-            groups.setdefault(" or ".join(dict.fromkeys(ends)), []).append(name)
-    return "; ".join(f"{_who(names, list(ways))} once ({ends})" for ends, names in groups.items())
 
 
 def _who(names: list[str], everyone: list[str]) -> str:
