@@ -133,7 +133,18 @@ def parse_table(text: str, catalog: str = DEFAULT_CATALOG) -> TableName:
     """
     parts = split_parts(text)
     if len(parts) == 2 and parts[0].casefold() == "delta":
-        return TableName("", (_checked_location(parts[1]),))
+        location = parts[1]
+        if not is_absolute(location):
+            raise NameSyntaxError(f"the path {location!r} is relative: write it from the root, or as a URI")
+        if credentials := find_credentials(location):
+            raise NameSyntaxError(
+                f"the location {location!r} holds {credentials}: remove it, and give credentials in the environment"
+            )
+        if any(part in {".", ".."} for part in location.split("/")):
+            raise NameSyntaxError(f"the path {location!r} has a {'.. or .'} step: write the path it leads to")
+        if any(ord(char) < 32 for char in location):
+            raise NameSyntaxError(f"the path {location!r} has a control character")
+        return TableName("", (location.rstrip("/") or location,))
     if len(parts) == 2:
         return TableName(catalog, parts)
     if len(parts) == 3:
@@ -148,20 +159,6 @@ def find_name(named: Mapping[TableName, _Named], wanted: TableName) -> _Named | 
     """The entry with exactly this name, otherwise the only entry with the same ``key``; ``None`` if neither exists."""
     alike = [entry for name, entry in named.items() if name.key == wanted.key]
     return named.get(wanted) or (alike[0] if len(alike) == 1 else None)
-
-
-def _checked_location(location: str) -> str:
-    if not is_absolute(location):
-        raise NameSyntaxError(f"the path {location!r} is relative: write it from the root, or as a URI")
-    if credentials := find_credentials(location):
-        raise NameSyntaxError(
-            f"the location {location!r} holds {credentials}: remove it, and give credentials in the environment"
-        )
-    if any(part in {".", ".."} for part in location.split("/")):
-        raise NameSyntaxError(f"the path {location!r} has a {'.. or .'} step: write the path it leads to")
-    if any(ord(char) < 32 for char in location):
-        raise NameSyntaxError(f"the path {location!r} has a control character")
-    return location.rstrip("/") or location
 
 
 def matches(name: TableName, glob: str) -> bool:

@@ -141,6 +141,7 @@ def _parse_field(field: Any) -> Field:
     name = kind if isinstance(kind, str) else kind.get("type") if isinstance(kind, dict) else None
     if not isinstance(name, str):
         raise ValueError(f"field {field['name']!r} has no type")
+    # The type that Spark stores in the metadata of a ``string`` column for ``CHAR`` and ``VARCHAR``
     return Field(
         name=field["name"],
         type=name,
@@ -151,7 +152,8 @@ def _parse_field(field: Any) -> Field:
         identity="delta.identity.start" in metadata,
         generated=str(metadata.get("delta.generationExpression", "")),
         default=str(metadata.get("CURRENT_DEFAULT", "")),
-        bytewise="__COLLATIONS" not in metadata and "char(" not in _declared(metadata).replace("varchar(", ""),
+        bytewise="__COLLATIONS" not in metadata
+        and "char(" not in str(metadata.get("__CHAR_VARCHAR_TYPE_STRING", "")).replace("varchar(", ""),
     )
 
 
@@ -171,11 +173,6 @@ def _parse_within(kind: Any) -> tuple[Field, ...]:
         return _parse_fields(kind)
     inner = [kind[key] for key in ("elementType", "keyType", "valueType") if key in kind]
     return tuple(field for each in inner for field in _parse_within(each))
-
-
-def _declared(metadata: dict[str, Any]) -> str:
-    """The type that Spark stores in the metadata of a ``string`` column for ``CHAR`` and ``VARCHAR``."""
-    return str(metadata.get("__CHAR_VARCHAR_TYPE_STRING", ""))
 
 
 _MAPPING = "delta.columnMapping."

@@ -107,7 +107,12 @@ def _field(field: Mapping[str, Any], path: tuple[str, ...]) -> dict[str, Any]:
 def _type(kind: Any, path: tuple[str, ...]) -> Any:
     match kind:
         case str() if kind in _PLAIN or _SIZED.match(kind):
-            return _checked(kind, path)
+            found = _SIZED.match(kind)
+            digits, scale = (int(found["digits"]), int(found["scale"])) if found and found["digits"] else (0, 0)
+            if digits > _MOST_DIGITS or not 0 <= scale <= digits:
+                why = f"a decimal has at most {_MOST_DIGITS} digits, and no more than these after the point"
+                raise ValueError(f"column {column_text(path)} is {kind}: {why}")
+            return kind
         case "decimal":
             return "decimal(10,0)"
         case {"type": "struct"}:
@@ -119,16 +124,6 @@ def _type(kind: Any, path: tuple[str, ...]) -> Any:
             return {"type": "map", **made, "valueContainsNull": True}
     name = kind if isinstance(kind, str) else "a type of its own"
     raise ValueError(f"column {column_text(path)} is of type {name}, which needs a CREATE TABLE of your own")
-
-
-def _checked(kind: str, path: tuple[str, ...]) -> str:
-    """Raises ``ValueError`` for a decimal that Spark's SQL does not have."""
-    found = _SIZED.match(kind)
-    digits, scale = (int(found["digits"]), int(found["scale"])) if found and found["digits"] else (0, 0)
-    if digits > _MOST_DIGITS or not 0 <= scale <= digits:
-        why = f"a decimal has at most {_MOST_DIGITS} digits, and no more than these after the point"
-        raise ValueError(f"column {column_text(path)} is {kind}: {why}")
-    return kind
 
 
 def columns_sql(schema: str) -> tuple[str, ...]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from tablectl.delta.names import ColumnPath
 from tablectl.delta.schema import TYPE_CHANGES, columns_of
@@ -65,10 +64,6 @@ def type_changes(schema: str) -> Iterator[TypeChange]:
         recorded = column.metadata.get(TYPE_CHANGES)
         for each in recorded if isinstance(recorded, list) else ():
             if isinstance(each, Mapping):
-                yield from _change(column.path, each)
-
-
-def _change(column: ColumnPath, entry: Mapping[str, Any]) -> Iterator[TypeChange]:
-    before, after, inner = entry.get("fromType"), entry.get("toType"), entry.get("fieldPath", "")
-    if isinstance(before, str) and isinstance(after, str) and isinstance(inner, str):
-        yield TypeChange((*column, *filter(None, inner.split("."))), before, after)
+                before, after, inner = each.get("fromType"), each.get("toType"), each.get("fieldPath", "")
+                if isinstance(before, str) and isinstance(after, str) and isinstance(inner, str):
+                    yield TypeChange((*column.path, *filter(None, inner.split("."))), before, after)
