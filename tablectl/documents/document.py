@@ -78,6 +78,10 @@ class Grid:
     head: tuple[str, ...]
     rows: tuple[Row, ...]
     sortable: bool = False
+    brief: tuple[int, ...] = ()
+    """The columns that text shows in one line for each row, by the first text of each; empty for all columns."""
+    below: int | None = None
+    """The column that text shows below such a line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +217,67 @@ class Picture:
     name: str
 
 
-Block = Picture | Paragraph | Facts | Changes | Listing | Names | Heading | Fold | Grid
+Shade = Literal["good", "some", "more", "bad", "unknown"]
+
+
+@dataclass(frozen=True, slots=True)
+class Square:
+    """One square of a ``ColourGrid``."""
+
+    shade: Shade
+    title: str
+    """What it says, for who points at it or hears it."""
+    mark: str = ""
+    """One character for text."""
+
+
+@dataclass(frozen=True, slots=True)
+class ColourGrid:
+    """A picture of coloured squares. Text shows the marks, and nothing without marks."""
+
+    caption: str
+    corner: str
+    """What the rows are."""
+    columns: tuple[str, ...]
+    """Short; empty texts for columns without a label."""
+    rows: tuple[tuple[str, tuple[Square, ...]], ...]
+    legend: tuple[tuple[Shade, str], ...]
+    joined: int = 1
+    """So many squares of a row are one in a comment, which shows the worst of them."""
+
+    def grid(self) -> Grid:
+        """The same as a table of marks."""
+        rows = (
+            Row(((Cell(name),), *((Cell(each.mark, tone=_OF_SHADES.get(each.shade, "pending")),) for each in squares)))
+            for name, squares in self.rows
+        )
+        return Grid(self.caption, (self.corner, *self.columns), tuple(rows))
+
+
+_OF_SHADES: dict[Shade, Tone] = {
+    "good": "good",
+    "some": "pending",
+    "more": "pending",
+    "bad": "bad",
+    "unknown": "pending",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class BarChart:
+    """A picture with a bar for each row. Pages alone show it: the overview says the same."""
+
+    caption: str
+    rows: tuple[tuple[str, str, tuple[tuple[Shade, float], ...]], ...]
+    """The name, what the bar says, and its parts, each as percent of the whole width."""
+    legend: tuple[tuple[Shade, str], ...]
+
+
+SHADES: tuple[Shade, ...] = ("good", "some", "more", "unknown", "bad")
+"""From the best to the worst."""
+
+
+Block = Picture | Paragraph | Facts | Changes | Listing | Names | Heading | Fold | Grid | ColourGrid | BarChart
 
 
 @dataclass(frozen=True, slots=True)

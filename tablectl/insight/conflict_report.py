@@ -18,17 +18,16 @@ from tablectl.delta.protocol import Client
 from tablectl.documents.document import (
     Block,
     Card,
-    Cell,
     ChangeRow,
     Changes,
+    ColourGrid,
     CommentEnd,
     Document,
     Facts,
-    Grid,
     Heading,
     Paragraph,
-    Row,
-    Tone,
+    Shade,
+    Square,
     Verdict,
 )
 from tablectl.documents.style import plural
@@ -189,10 +188,10 @@ def _outcomes(found: Matrix | None) -> list[tuple[object, ...]]:
     return [(cell.current.key, cell.committed.key, cell.overlapping, cell.separate) for cell in cells]
 
 
-_TONES: Mapping[CellVerdict, Tone] = {
+_SHADES: Mapping[CellVerdict, Shade] = {
     CellVerdict.COMMITS: "good",
-    CellVerdict.DEPENDS: "pending",
-    CellVerdict.UNKNOWN: "pending",
+    CellVerdict.DEPENDS: "some",
+    CellVerdict.UNKNOWN: "unknown",
     CellVerdict.FAILS: "bad",
 }
 _WORDS = {
@@ -281,11 +280,15 @@ def _grid(found: Matrix, rows: Sequence[TableOperation], letters: Mapping[str, s
     """Rows commit second, columns commit first: a row's letter stands over its column."""
     made = []
     for row in rows:
-        verdicts = [found.cell(row.key, column.key).verdict for column in rows]
-        cells = ((Cell(verdict.mark, tone=_TONES[verdict]),) for verdict in verdicts)
-        made.append(Row(((Cell(f"{letters[row.key]} {row.name}"),), *cells)))
-    yield Grid("Rows commit second, columns first", ("in flight", *letters.values()), tuple(made))
+        verdicts = [(column, found.cell(row.key, column.key).verdict) for column in rows]
+        squares = (
+            Square(_SHADES[verdict], f"{row.name} after {column.name}: {_WORDS[verdict]}", verdict.mark)
+            for column, verdict in verdicts
+        )
+        made.append((f"{letters[row.key]} {row.name}", tuple(squares)))
     used = {found.cell(row.key, column.key).verdict for row in rows for column in rows}
+    shown = tuple((_SHADES[verdict], _WORDS[verdict]) for verdict in CellVerdict if verdict in used)
+    yield ColourGrid("Rows commit second, columns first", "in flight", tuple(letters.values()), tuple(made), shown)
     legend = "   ".join(f"{verdict.mark} {_WORDS[verdict]}" for verdict in CellVerdict if verdict in used)
     yield Paragraph(f"{legend}   (columns commit first)", "quiet")
 

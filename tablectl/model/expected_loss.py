@@ -27,7 +27,7 @@ LONGEST_WRITE = 86_400.0
 """The longest duration of a write, in seconds. Longer ones are wrong clocks."""
 _EPOCH = 72
 """The hour of the week at which the epoch began: 1970-01-01 was a Thursday."""
-_DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 _LONG = 2 * HOUR
 _DAY_HOURS = 24
 _DAY = 24 * HOUR
@@ -119,7 +119,7 @@ def hour_of_week(seconds: float) -> int:
 def hour_text(hour: int) -> str:
     """``Sunday 04:00–05:00 UTC``."""
     day, start = divmod(hour % HOURS, _DAY_HOURS)
-    return f"{_DAYS[day]} {start:02}:00–{(start + 1) % _DAY_HOURS:02}:00 UTC"
+    return f"{WEEKDAYS[day]} {start:02}:00–{(start + 1) % _DAY_HOURS:02}:00 UTC"
 
 
 def hours_between(start: float, end: float) -> Iterable[tuple[int, float]]:

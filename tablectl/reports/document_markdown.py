@@ -10,16 +10,19 @@ mentions, references and links are not interpreted.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
 from itertools import groupby
 
 from tablectl.documents.document import (
+    SHADES,
+    BarChart,
     Block,
     Card,
     Cell,
     ChangeRow,
     Changes,
+    ColourGrid,
     Document,
     Facts,
     Fold,
@@ -31,6 +34,7 @@ from tablectl.documents.document import (
     Paragraph,
     Picture,
     Row,
+    Shade,
 )
 from tablectl.documents.style import plural, printable_lines, titled
 from tablectl.model.safe_text import Code, escape_markup, printable
@@ -228,8 +232,26 @@ def _block(block: Block) -> str:
             return details(escape(title), *map(_block, blocks))
         case Grid():
             return _grid(block)
-        case Picture():
+        case ColourGrid():
+            return _squares(block)
+        case Picture() | BarChart():
             return ""
+
+
+_SQUARES: Mapping[Shade, str] = {"good": "🟩", "some": "🟨", "more": "🟧", "bad": "🟥", "unknown": "⬜"}
+
+
+def _squares(grid: ColourGrid) -> str:
+    """A picture of emoji: a comment can hold no other."""
+    rows = []
+    for name, squares in grid.rows:
+        parts = [squares[start : start + grid.joined] for start in range(0, len(squares), grid.joined)]
+        worst = (max((each.shade for each in part), key=SHADES.index) for part in parts)
+        rows.append([words(name), "".join(_SQUARES[each] for each in worst)])
+    legend = " · ".join(f"{_SQUARES[shade]} {words(text)}" for shade, text in grid.legend)
+    joined = f", {grid.joined} in a square" if grid.joined > 1 else ""
+    made = table([words(grid.corner), words(f"{grid.columns[0]} to {grid.columns[-1]}{joined}")], rows)
+    return f"<p>{words(grid.caption)}</p>\n{made}\n<p>{legend}</p>"
 
 
 def _grid(grid: Grid) -> str:

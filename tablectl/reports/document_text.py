@@ -7,11 +7,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import zip_longest
 
 from tablectl.documents.document import (
+    BarChart,
     Block,
     Card,
     Cell,
     ChangeRow,
     Changes,
+    ColourGrid,
     Document,
     Facts,
     Fold,
@@ -118,7 +120,8 @@ def _clause(cell: Cell, style: Style) -> list[str]:
 
 def _tail(block: Block, style: Style) -> list[str]:
     if not isinstance(block, Names):
-        return [*_block(block, style, 0, verbose=True), ""]
+        lines = _block(block, style, 0, verbose=True)
+        return [*lines, ""] if lines else []
     mark = style.paint("?", "yellow", "bold")
     return (
         [*(f"{mark} {style.paint(printable(each), 'bold')}  matches no table" for each in block.names), ""]
@@ -148,7 +151,9 @@ def _block(block: Block, style: Style, indent: int, *, verbose: bool) -> list[st
             return ["", f"  {style.paint(title, 'cyan', 'bold')}", *inner] if verbose else []
         case Grid():
             return ["", *_grid(block, style, indent), ""] if indent == 2 else _grid(block, style, indent)
-        case Picture():
+        case ColourGrid():
+            return _block(block.grid(), style, indent, verbose=verbose) if block.rows[0][1][0].mark else []
+        case Picture() | BarChart():
             return []
 
 
@@ -227,6 +232,8 @@ def _undo(codes: Sequence[Code], indent: int, pad: int) -> Iterator[str]:
 
 def _grid(grid: Grid, style: Style, indent: int) -> list[str]:
     """Columns as wide as their texts. If they do not fit, each row takes several lines."""
+    if grid.brief:
+        return _one_line_each(grid, style)
     if len(grid.head) <= _FEW_COLUMNS:
         return _narrow(grid, style, indent)
     texts = [tuple("; ".join(printable(cell.text) for cell in lines) for lines in row.cells) for row in grid.rows]
@@ -238,6 +245,26 @@ def _grid(grid: Grid, style: Style, indent: int) -> list[str]:
         tones = [next((_COLOURS[cell.tone] for cell in each if cell.tone), "") for each in row.cells]
         painted = map(style.paint, cells, tones)
         lines.append(_joined(zip(cells, painted, widths, strict=True), indent))
+    return lines
+
+
+def _one_line_each(grid: Grid, style: Style) -> list[str]:
+    """One line for each row: as many columns as fit, at least two. No name is cut. Below it come the texts of the
+    column ``below``, if it has any.
+    """
+    firsts = ([row.cells[index][:1] for index in grid.brief] for row in grid.rows)
+    rows = [["".join(printable(cell.text) for cell in cells) for cells in row] for row in firsts]
+    head = [grid.head[index] for index in grid.brief]
+    widths = [max(len(row[index]) for row in [head, *rows]) for index in range(len(head))]
+    while len(widths) > 2 and sum(widths) + 2 * len(widths) - 2 > style.width:
+        widths.pop()
+    lines = [style.paint(_columns(head[: len(widths)], widths, 0), "dim")]
+    for row, texts in zip(grid.rows, rows, strict=True):
+        tones = [next((_COLOURS[cell.tone] for cell in row.cells[index] if cell.tone), "") for index in grid.brief]
+        shown = zip(texts, map(style.paint, texts, ["bold", *tones[1:]]), widths, strict=False)
+        lines.append(_joined(shown, 0))
+        for cell in row.cells[grid.below] if grid.below is not None else ():
+            lines += [style.paint(line, _COLOURS[cell.tone]) for line in style.prose("", cell.text, 3, 0)]
     return lines
 
 

@@ -58,6 +58,7 @@ from tablectl.reports.wording import (
     table_readers,
     tables_loss,
     unclustered_of_table,
+    week_picture,
 )
 
 _NOTHING = Context()
@@ -311,7 +312,12 @@ def _card(group: Group, context: Context) -> Card:
         effects=passes,
         lasting=stays,
         every_name=bool(group.lost),
-        brief=(Paragraph(about, "quiet"), Changes(rows), *((Facts(permitted),) if permitted else ())),
+        brief=(
+            Paragraph(about, "quiet"),
+            Changes(rows),
+            *((Facts(permitted),) if permitted else ()),
+            *((week,) if (week := week_picture(group.tables)) else ()),
+        ),
         details=(*details, *_after(group)),
         about=(Cell(sizes),) if sizes else (),
         row=_row(group, context),

@@ -9,12 +9,14 @@ from typing import Literal
 from tablectl.attributes.policy import HIDDEN
 from tablectl.delta import keys
 from tablectl.documents.document import (
+    BarChart,
     Cell,
     CommentEnd,
     Document,
     Grid,
     Lines,
     Row,
+    Shade,
     Tone,
     Verdict,
     name_lines,
@@ -157,8 +159,11 @@ _TONES: dict[TableState, Tone] = {
     "as declared": "good",
 }
 _HEAD = ("Table", "State", "Differences", "Last apply", "Last write", "Protocol", "Debt", "Retention", "Checks")
+_BRIEF = tuple(map(_HEAD.index, ("Table", "State", "Last write", "Debt")))
 _SMALL = 16_000_000
 """Bytes. Files that are smaller on average are called small."""
+_MOST_BARS = 20
+_FEWEST_BARS = 2
 _MANY = 100
 """With fewer files, their size does not matter."""
 _MOST = 5
@@ -209,10 +214,46 @@ def status_document(status: LakeStatus) -> Document:
         env=status.env,
         counts=tuple(_counts(status)),
         facts=(("Read", Cell(time_text(status.at))),),
-        overview=Grid("All tables, those that need attention first", _HEAD, rows, sortable=True) if rows else None,
-        tail=tuple(without_tables(status.unmatched, status.failures)),
+        overview=Grid(
+            "All tables, those that need attention first",
+            _HEAD,
+            rows,
+            sortable=True,
+            brief=_BRIEF,
+            below=_HEAD.index("Differences"),
+        )
+        if rows
+        else None,
+        tail=(*_sizes(status.tables), *without_tables(status.unmatched, status.failures)),
         summary=tuple(map(Cell, parts)),
     )
+
+
+def _sizes(tables: tuple[TableStatus, ...]) -> Iterator[BarChart]:
+    """The largest tables by bytes: how much of each is not clustered, and what a VACUUM would delete beside it."""
+    known = [(each.bytes + (each.vacuum_bytes or 0), each) for each in tables if each.bytes]
+    largest = sorted(known, key=lambda each: (-each[0], each[1].table))[:_MOST_BARS]
+    if len(largest) < _FEWEST_BARS:
+        return
+    scale = 100 / largest[0][0]
+    rows = []
+    for _, table in largest:
+        small = table.file_bytes is not None and table.file_bytes < _SMALL and (table.files or 0) >= _MANY
+        live, mixed, old = table.bytes or 0, table.unclustered_bytes or 0, table.vacuum_bytes or 0
+        parts: tuple[tuple[Shade, float], ...] = (
+            ("more" if small else "good", scale * max(live - mixed, 0)),
+            ("some", scale * min(mixed, live)),
+            ("unknown", scale * old),
+        )
+        rows.append((table.table, "; ".join(cell.text for cell in _debt(table)), parts))
+    legend: tuple[tuple[Shade, str], ...] = (
+        ("good", "data"),
+        ("more", "data in small files"),
+        ("some", "not clustered"),
+        ("unknown", "old files, for VACUUM"),
+    )
+    used = {shade for _, _, parts in rows for shade, share in parts if share}
+    yield BarChart("The largest tables", tuple(rows), tuple(each for each in legend if each[0] in used))
 
 
 def _counts(status: LakeStatus) -> Iterator[Cell]:
@@ -256,7 +297,7 @@ def _differences(table: TableStatus) -> Iterator[Cell]:
 
 def _time(at: int | None) -> Lines:
     text = time_text(at) if at else ""
-    return (Cell(text.removesuffix(" UTC")),) if text else ()
+    return (Cell(text[: len("2026-11-21 11:00")]),) if text else ()
 
 
 def _protocol(table: TableStatus) -> Iterator[Cell]:

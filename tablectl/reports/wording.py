@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
@@ -10,11 +11,12 @@ from types import MappingProxyType
 
 from tablectl.delta.databricks_runtimes import RUN_HERE
 from tablectl.delta.protocol import Leaves
-from tablectl.documents.document import Verdict
+from tablectl.documents.document import ColourGrid, Shade, Square, Verdict
 from tablectl.documents.style import plural
 from tablectl.model.errors import ExitCode
 from tablectl.model.expected_loss import (
     DAYS,
+    WEEKDAYS,
     TableLoss,
     WeekOfLoss,
     failed_text,
@@ -452,6 +454,40 @@ def _week_text(losses: Sequence[TableLoss], week: WeekOfLoss, now: datetime | No
     else:
         rest = f"quietest: {hour_text(quiet)}, {failed_text(week[quiet].failed, writes)}"
     return f"{said}; {rest}; from {evidence}"
+
+
+_SHADES: Sequence[tuple[float, Shade, str]] = (
+    (0.05, "good", "less than 0.1"),
+    (0.5, "some", "to 0.5"),
+    (3.0, "more", "to 3"),
+    (math.inf, "bad", "more"),
+)
+
+
+def week_picture(tables: Sequence[TablePlan]) -> ColourGrid | None:
+    """The expected loss of all statements of some tables by hour of the week; ``None`` if it is not known, or the same
+    in every hour.
+    """
+    losses = [each.loss for each in tables if each.applies and each.loss is not None and not each.loss.unknown]
+    writes = sum(each.writes for each in losses)
+    if writes < _FEW or any(each.quietest is None for each in losses):
+        return None
+    week = summed(each.week for each in losses)
+    shades = [next(shade for limit, shade, _ in _SHADES if each.failed < limit) for each in week]
+    if len(set(shades)) < 2:
+        return None
+    squares = [
+        Square(shade, f"{hour_text(hour)}: {loss.text(writes)}")
+        for hour, (shade, loss) in enumerate(zip(shades, week, strict=True))
+    ]
+    return ColourGrid(
+        "Expected failed writes by hour of the week (UTC), if the apply runs then",
+        "day",
+        tuple(f"{hour:02}" for hour in range(24)),
+        tuple((day, tuple(squares[24 * index : 24 * index + 24])) for index, day in enumerate(WEEKDAYS)),
+        tuple((shade, text) for _, shade, text in _SHADES if shade in shades),
+        joined=3,
+    )
 
 
 _WRITES = "it writes the table and does not read it"

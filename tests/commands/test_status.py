@@ -150,7 +150,7 @@ def test_tables_that_were_created_past_their_policies_are_listed_with_what_to_do
     assert found["wild"]["slipped"].startswith("tablectl import ")
     assert found["wild"]["created_by"] == "unknown user (Delta Spark 4.4.0)"
     assert found["against"]["slipped"].startswith("tablectl plan --select ")
-    text = cli("status", repo.name("wild"), repo.name("against")).out
+    text = cli("status", repo.name("wild"), repo.name("against")).flat
     assert "after the last apply" in text
     assert "2 created since the last apply, not as a policy declares" in text
 

@@ -49,6 +49,34 @@ def test_never_applied_is_not_drift() -> None:
     assert document_text(document, Style()).endswith("Status: 1 of 1 table have a policy; 1 never applied.\n")
 
 
+def test_text_is_one_row_a_table_and_fits_80_columns() -> None:
+    well = replace(ROW, state="as declared", differences=(), changed_by="", written_at=1_795_000_000_000)
+    status = lake(well, replace(well, table="lake.sales.visits_by_day"))
+    lines = document_text(status_document(status), Style(width=80)).splitlines()
+    assert lines[:3] == [
+        "Table                     State        Last write        Debt",
+        "lake.sales.orders         as declared  2026-11-18 11:06  1000 files, 2.0 MB",
+        "lake.sales.visits_by_day  as declared  2026-11-18 11:06  1000 files, 2.0 MB",
+    ]
+    narrow = document_text(status_document(status), Style(width=40)).splitlines()
+    assert narrow[1] == "lake.sales.orders         as declared"
+
+
+def test_text_says_below_a_row_what_needs_attention() -> None:
+    text = document_text(status_document(lake(ROW)), Style(width=80))
+    assert "\n    properties.owner.token: declared a, found hunter2\n" in text
+    assert all(len(each) <= 80 for each in text.splitlines())
+
+
+def test_the_page_shows_sizes_as_bars_with_a_text() -> None:
+    one = replace(ROW, bytes=8_000, unclustered_bytes=2_000, vacuum_bytes=2_000)
+    page = document_html(status_document(lake(one, replace(ROW, table="lake.sales.visits", bytes=1_000))), Context())
+    assert '<rect class="some" x="60.0%" y="17" width="20.0%"' in page
+    assert '<rect class="unknown" x="80.0%" y="17" width="20.0%"' in page
+    assert "<desc>lake.sales.orders: 1000 files" in page
+    assert "old files, for VACUUM" in page
+
+
 def test_ten_thousand_rows_are_one_file_and_a_comment_within_the_limit() -> None:
     status = lake(*(replace(ROW, table=f"lake.sales.t{number}") for number in range(10_000)))
     document = status_document(status)
