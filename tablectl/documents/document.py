@@ -217,7 +217,7 @@ class Picture:
     name: str
 
 
-Shade = Literal["good", "some", "more", "bad", "unknown"]
+Shade = Literal["good", "some", "high", "bad", "unknown"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,7 +273,7 @@ class BarChart:
     legend: tuple[tuple[Shade, str], ...]
 
 
-SHADES: tuple[Shade, ...] = ("good", "some", "more", "unknown", "bad")
+SHADES: tuple[Shade, ...] = ("good", "some", "high", "unknown", "bad")
 """From the best to the worst."""
 
 

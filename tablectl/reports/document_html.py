@@ -24,6 +24,9 @@ from tablectl.reports.short_names import with_short_names
 
 _CODE = re.compile(r"`([^`]+)`")
 _COMMIT = 12
+_SHORT = 20
+"""So many characters of a name fit into a cell on a phone."""
+_WORDS = re.compile(r"(\w+)")
 
 
 def document_html(document: Document, context: Context) -> str:
@@ -95,9 +98,20 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         finalize=_shown,
     )
-    made.filters.update(prose=_prose, code=_coloured, kind=lambda block: type(block).__name__, plain=_plain)
+    made.filters.update(prose=_prose, name=_name, code=_coloured, kind=lambda block: type(block).__name__, plain=_plain)
     made.globals.update(plural=plural)
     return made
+
+
+_BREAKS = re.compile(r"(?<=[._/=-])(?=\w)|(?<=[a-z])(?=[A-Z])")
+"""Where a long name may be broken: after its marks, and before a capital."""
+
+
+def _name(text: str) -> Markup:
+    """A name or a value. Without these places a narrow screen would break a long one within a word."""
+    if len(text) <= _SHORT:
+        return escape(printable(text))
+    return Markup("<wbr>").join(map(escape, _BREAKS.split(printable(text))))
 
 
 def _shown(value: object) -> object:
@@ -109,8 +123,14 @@ def _prose(text: str) -> Markup:
     """Text whose parts in backticks are shown as code."""
     parts = _CODE.split(printable(text))
     return Markup("").join(
-        Markup("<code>{}</code>").format(part) if index % 2 else escape(part) for index, part in enumerate(parts)
+        Markup("<code>{}</code>").format(_name(part)) if index % 2 else _long_names(part)
+        for index, part in enumerate(parts)
     )
+
+
+def _long_names(text: str) -> Markup:
+    """Prose in which names of errors may be broken at their underscores."""
+    return Markup("").join(_name(part) if "_" in part else escape(part) for part in _WORDS.split(text))
 
 
 def _coloured(codes: Iterable[Code]) -> Markup:

@@ -238,7 +238,7 @@ def _block(block: Block) -> str:
             return ""
 
 
-_SQUARES: Mapping[Shade, str] = {"good": "🟩", "some": "🟨", "more": "🟧", "bad": "🟥", "unknown": "⬜"}
+_SQUARES: Mapping[Shade, str] = {"good": "🟩", "some": "🟨", "high": "🟧", "bad": "🟥", "unknown": "⬜"}
 
 
 def _squares(grid: ColourGrid) -> str:

@@ -241,14 +241,14 @@ def _sizes(tables: tuple[TableStatus, ...]) -> Iterator[BarChart]:
         small = table.file_bytes is not None and table.file_bytes < _SMALL and (table.files or 0) >= _MANY
         live, mixed, old = table.bytes or 0, table.unclustered_bytes or 0, table.vacuum_bytes or 0
         parts: tuple[tuple[Shade, float], ...] = (
-            ("more" if small else "good", scale * max(live - mixed, 0)),
+            ("high" if small else "good", scale * max(live - mixed, 0)),
             ("some", scale * min(mixed, live)),
             ("unknown", scale * old),
         )
         rows.append((table.table, "; ".join(cell.text for cell in _debt(table)), parts))
     legend: tuple[tuple[Shade, str], ...] = (
         ("good", "data"),
-        ("more", "data in small files"),
+        ("high", "data in small files"),
         ("some", "not clustered"),
         ("unknown", "old files, for VACUUM"),
     )

@@ -459,7 +459,7 @@ def _week_text(losses: Sequence[TableLoss], week: WeekOfLoss, now: datetime | No
 _SHADES: Sequence[tuple[float, Shade, str]] = (
     (0.05, "good", "less than 0.1"),
     (0.5, "some", "to 0.5"),
-    (3.0, "more", "to 3"),
+    (3.0, "high", "to 3"),
     (math.inf, "bad", "more"),
 )
 
