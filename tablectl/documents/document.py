@@ -254,13 +254,7 @@ class ColourGrid:
         return Grid(self.caption, (self.corner, *self.columns), tuple(rows))
 
 
-_OF_SHADES: dict[Shade, Tone] = {
-    "good": "good",
-    "some": "pending",
-    "more": "pending",
-    "bad": "bad",
-    "unknown": "pending",
-}
+_OF_SHADES: dict[Shade, Tone] = {"good": "good", "bad": "bad"}
 
 
 @dataclass(frozen=True, slots=True)

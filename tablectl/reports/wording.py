@@ -484,7 +484,7 @@ def week_picture(tables: Sequence[TablePlan]) -> ColourGrid | None:
         "Expected failed writes by hour of the week (UTC), if the apply runs then",
         "day",
         tuple(f"{hour:02}" for hour in range(24)),
-        tuple((day, tuple(squares[24 * index : 24 * index + 24])) for index, day in enumerate(WEEKDAYS)),
+        tuple((day[:3], tuple(squares[24 * index : 24 * index + 24])) for index, day in enumerate(WEEKDAYS)),
         tuple((shade, text) for _, shade, text in _SHADES if shade in shades),
         joined=3,
     )
