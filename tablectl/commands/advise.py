@@ -2,19 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Annotated, Any, TypeVar
 
-from tablectl.commands.command import command, function
-from tablectl.commands.options import PolicyTables, Reported
+import typer
+
 from tablectl.commands.output import Output
+from tablectl.commands.parameters import (
+    LIMITS,
+    OF_PAGES,
+    Cache,
+    Choice,
+    Env,
+    Exclude,
+    ListFiles,
+    PageFormat,
+    PageReports,
+    Place,
+    Remote,
+    Select,
+    Tags,
+    VarValues,
+    WholeCatalog,
+    function,
+    table_names,
+    texts,
+)
 from tablectl.commands.project import Project
 from tablectl.commands.read_tables import LocatedTable, OnRead, ignore_progress, locate, read_located
 from tablectl.commands.report_facts import context_here
-from tablectl.commands.report_files import report_of
+from tablectl.commands.report_files import ReportFiles, report_of
 from tablectl.commands.user_files import check_writable, write_file
 from tablectl.delta.names import TableName, parse_table
 from tablectl.insight.advice.advice_records import Advice, Declared, LakeAdvice, TableAdvice, TableFacts
@@ -29,11 +49,11 @@ from tablectl.model.commit import WriteHistory
 from tablectl.model.errors import ExitCode, TablectlError, UsageError, one_line
 from tablectl.model.safe_text import natural_key
 from tablectl.model.table import LOOK_BACK, Depth, LiveTable
-from tablectl.policies.declare_setting import setting
 from tablectl.policies.declared_tables import Specs, TableSpec
 from tablectl.policies.effective_policy import spec_finder
-from tablectl.policies.field_types import ListOf, Text, flag, whole
+from tablectl.policies.repository import Paths
 from tablectl.policies.write_yaml import TableEntry, table_key, write_entry, write_policies
+from tablectl.reports.render import ReportFormat
 
 _ADVISED = "Written by `tablectl advise`: what it recommends. What no line names is not managed."
 
@@ -41,75 +61,103 @@ _ADVISED = "Written by `tablectl advise`: what it recommends. What no line names
 _Made = TypeVar("_Made")
 
 
-@dataclass(frozen=True, kw_only=True)
-class PastOptions:
+Days = Annotated[
+    int,
+    typer.Option(
+        "--days", metavar="DAYS", min=1, max=365, help="How many days of commits to read.", rich_help_panel=LIMITS
+    ),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
     """How much of the logs of tables to read."""
 
-    days: int = setting(30, whole(1, 365, "How many days of commits to read."), "--days", metavar="DAYS")
+    days: int = 30
     """The days before a table's newest commit."""
-    list_files: bool = setting(
-        False, flag("Also list all files of each table: failed writes leave some behind."), "--list-files"
-    )
+    list_files: bool = False
 
 
-@dataclass(frozen=True, kw_only=True)
-class AdviseOptions(PastOptions, PolicyTables):
-    """The tables, and how much of their logs to read."""
-
-    tables: Sequence[str] = setting(
-        (),
-        ListOf(of=Text(), description="Tables and patterns; they need no policy. Default: all tables of the policies."),
-        metavar="TABLES",
-    )
-    everything: bool = setting(False, flag("Every table of `engine.catalog`."), "--all")
-
-
-@dataclass(frozen=True, kw_only=True)
-class AdviseCommandOptions(AdviseOptions, Reported):
-    """The options of ``advise``."""
-
-    out: Path | None = setting(
-        None,
-        Text(parse=Path, description="Write a new policy file that declares the advice."),
-        "--out",
-        metavar="FILE",
-    )
-
-
-@command(AdviseCommandOptions, without=("paths",))
-def advise_command(options: AdviseCommandOptions, out: Output) -> ExitCode:
+def advise_command(
+    ctx: typer.Context,
+    tables: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="TABLES",
+            help="Tables and patterns; they need no policy. Default: all tables of the policies.",
+            autocompletion=table_names,
+        ),
+    ] = None,
+    *,
+    file: Annotated[
+        Path | None, typer.Option("--out", metavar="FILE", help="Write a new policy file that declares the advice.")
+    ] = None,
+    list_files: ListFiles = False,
+    select: Select = None,
+    exclude: Exclude = None,
+    tags: Tags = None,
+    everything: WholeCatalog = False,
+    days: Days = 30,
+    variables: VarValues = None,
+    env: Env = None,
+    remote: Remote = None,
+    cache: Cache = True,
+    form: PageFormat = ReportFormat.TEXT,
+    report: PageReports = None,
+) -> ExitCode:
     """Say which settings would save failed writes, bytes and files, and why, from the logs of tables.
 
     Example: tablectl advise 'lake.sales.*' --list-files
     """
-    reports = options.reports()
-    with options.open(out.note) as project, out.progress() as on_read:
+    out: Output = ctx.obj
+    reports = ReportFiles.of(form, report, known=OF_PAGES)
+    place = Place(variables=variables, env=env, remote=remote, cache=cache)
+    with place.open(out.note) as project, out.progress() as on_read:
         reports.check()
-        check_new(options.out)
-        others = project.requested(options.tables, everything=options.everything)
-        policies = project.any_policies(options.paths, others)
+        check_new(file)
+        others = project.requested(tables or (), everything=everything)
+        policies = project.any_policies(asked=others)
         if others is None and not policies.tables and not policies.patterns:
             raise UsageError(
                 "no tables are named, and no policy names any",
                 "name tables or patterns, such as `tablectl advise 'lake.sales.*'`; `--all` takes the whole catalog",
             )
-        found = _collect(project, policies, others, options, on_read)
+        choice, past = Choice(None, select, exclude, tags), Past(days, list_files)
+        found = _collect(project, policies, others, choice, past, on_read)
     reports.write(report_of(found, document_of_advice, context_here()), out)
     entries = [_entry(project, parse_table(each.table), each.advice) for each in found.tables if each.yaml]
-    write_declared(options.out, entries, _ADVISED, "tablectl plan", out)
+    write_declared(file, entries, _ADVISED, "tablectl plan", out)
     return found.exit_code
 
 
-@function(AdviseOptions)
-def advise(options: AdviseOptions) -> LakeAdvice:
+@function
+def advise(
+    paths: Paths = None,
+    *,
+    tables: Sequence[str] | None = None,
+    everything: bool = False,
+    select: Sequence[str] | None = None,
+    exclude: Sequence[str] | None = None,
+    tags: Sequence[str] | None = None,
+    days: Days = 30,
+    list_files: ListFiles = False,
+    variables: Mapping[str, str] | None = None,
+    env: str | None = None,
+    remote: Remote = None,
+    cache: Cache = True,
+    directory: str | Path = ".",
+    spark: Any = None,
+) -> LakeAdvice:
     """What to declare, from the logs of the tables of the policies, or of ``tables`` (``tablectl advise``). Changes
     nothing.
 
     Options and errors as in ``plan``. A table that cannot be read is an entry with its error.
     """
-    with options.open() as project:
-        others = project.requested(options.tables, everything=options.everything)
-        return _collect(project, project.any_policies(options.paths, others), others, options)
+    place = Place(variables=variables, env=env, remote=remote, cache=cache, directory=directory, spark=spark)
+    choice = Choice(paths, select, exclude, tags)
+    with place.open() as project:
+        others = project.requested(texts(tables, "tables"), everything=everything)
+        return _collect(project, project.any_policies(paths, others), others, choice, Past(days, list_files))
 
 
 def check_new(file: Path | None) -> None:
@@ -136,19 +184,20 @@ def _collect(
     project: Project,
     specs: Specs,
     others: Specs | None,
-    options: AdviseOptions,
+    choice: Choice,
+    past: Past,
     on_read: OnRead = ignore_progress,
 ) -> LakeAdvice:
     """The advice for ``others``, which need no policy, or without any for the selected tables of the policies.
 
     A table that cannot be read is an entry with its error. Raises as ``locate``.
     """
-    found = locate(project, others) if others else locate(project, specs, options.selection)
+    found = locate(project, others) if others else locate(project, specs, choice.selection)
     tables = [
         TableAdvice(table=spec.name.text, location=where, commits=0, error=one_line(made))
         if isinstance(made, TablectlError)
         else made
-        for spec, where, made in each_table(project, specs, found, options, partial(_advised, project), on_read)
+        for spec, where, made in each_table(project, specs, found, past, partial(_advised, project), on_read)
     ]
     return LakeAdvice(
         tuple(sorted(tables, key=lambda each: natural_key(each.table))),
@@ -161,7 +210,7 @@ def each_table(
     project: Project,
     specs: Specs,
     found: LocatedTable,
-    past: PastOptions,
+    depth: Past,
     make: Callable[[TableSpec, str, TableFacts], _Made],
     on_read: OnRead = ignore_progress,
 ) -> Iterator[tuple[TableSpec, str, _Made | TablectlError]]:
@@ -173,14 +222,14 @@ def each_table(
 
     def made(spec: TableSpec, reading: Reading) -> _Made:
         _, where = tables[reading.position]
-        return make(spec, where, _facts(project, spec, where, reading, past))
+        return make(spec, where, _facts(project, spec, where, reading, depth))
 
     return read_located(project, tables, lambda _spec: _depth, made, on_read)
 
 
-def _facts(project: Project, spec: TableSpec, location: str, reading: Reading, options: PastOptions) -> TableFacts:
+def _facts(project: Project, spec: TableSpec, location: str, reading: Reading, depth: Past) -> TableFacts:
     live, stores = reading.table, reading.stores
-    past = read_past_commits(stores, location, options.days, list_files=options.list_files)
+    past = read_past_commits(stores, location, depth.days, list_files=depth.list_files)
     commits = tuple(each.commit for each in past.commits)
     return TableFacts(
         live=replace(live, past=WriteHistory(commits, past.cut)),

@@ -2,20 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Annotated, Any
 
-from tablectl.commands.advise import PastOptions, check_new, each_table, entry_of, write_declared
-from tablectl.commands.command import command, function
+import typer
+
+from tablectl.commands.advise import Days, Past, check_new, each_table, entry_of, write_declared
 from tablectl.commands.lint import findings_on, state_of
-from tablectl.commands.options import PlaceOptions, Reported
 from tablectl.commands.output import Output
+from tablectl.commands.parameters import (
+    OF_PAGES,
+    Cache,
+    Env,
+    ListFiles,
+    PageFormat,
+    PageReports,
+    Place,
+    Remote,
+    VarValues,
+    function,
+    table_names,
+    texts,
+)
 from tablectl.commands.project import Project
 from tablectl.commands.read_tables import OnRead, ignore_progress, locate
 from tablectl.commands.report_facts import context_here
-from tablectl.commands.report_files import report_of
+from tablectl.commands.report_files import ReportFiles, report_of
 from tablectl.delta.names import parse_table
 from tablectl.insight.advice.advice_records import TableFacts
 from tablectl.insight.advice.risks import LakeRisks, Risk, TableRisks, document_of_risks, find_risks
@@ -23,78 +38,87 @@ from tablectl.model.errors import ExitCode, TablectlError, UsageError, one_line
 from tablectl.model.plan import LintedTable
 from tablectl.model.safe_text import natural_key
 from tablectl.planning.diff import diff
-from tablectl.policies.declare_setting import setting
 from tablectl.policies.declared_tables import TableSpec
-from tablectl.policies.field_types import ListOf, Text
+from tablectl.reports.render import ReportFormat
 
 _WRITTEN = "Written by `tablectl check`: what mends the risks that it found. What no line names is not managed."
 
 
-@dataclass(frozen=True)
-class CheckOptions(PastOptions, PlaceOptions):
-    """The places to check, and how much of their logs to read."""
-
-    places: Sequence[str] = setting(
-        (),
-        ListOf(
-            of=Text(),
-            description="A folder or an address (/data/lake, s3://lake/sales), a catalog, a table, or a pattern. "
-            "Default: the tables of the policies.",
+def check_command(
+    ctx: typer.Context,
+    places: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="PLACE",
+            help="A folder or an address (/data/lake, s3://lake/sales), a catalog, a table, or a pattern. Default: the "
+            "tables of the policies.",
+            autocompletion=table_names,
         ),
-        metavar="PLACE",
-    )
-
-
-@dataclass(frozen=True, kw_only=True)
-class CheckCommandOptions(CheckOptions, Reported):
-    """The options of ``check``."""
-
-    out: Path | None = setting(
-        None,
-        Text(parse=Path, description="Write a new policy file with the lines that mend it."),
-        "--out",
-        metavar="FILE",
-    )
-
-
-@command(CheckCommandOptions)
-def check_command(options: CheckCommandOptions, out: Output) -> ExitCode:
+    ] = None,
+    *,
+    file: Annotated[
+        Path | None, typer.Option("--out", metavar="FILE", help="Write a new policy file with the lines that mend it.")
+    ] = None,
+    list_files: ListFiles = False,
+    days: Days = 30,
+    variables: VarValues = None,
+    env: Env = None,
+    remote: Remote = None,
+    cache: Cache = True,
+    form: PageFormat = ReportFormat.TEXT,
+    report: PageReports = None,
+) -> ExitCode:
     """Say what is wrong or risky in a lake, the worst first. Needs no policy, no Java and no Spark.
 
     Example: tablectl check /data/lake --report lake.html
     """
-    reports = options.reports()
-    with options.open(out.note) as project, out.progress() as on_read:
+    out: Output = ctx.obj
+    reports = ReportFiles.of(form, report, known=OF_PAGES)
+    place = Place(variables=variables, env=env, remote=remote, cache=cache)
+    with place.open(out.note) as project, out.progress() as on_read:
         reports.check()
-        check_new(options.out)
-        found = check_tables(project, options, on_read)
+        check_new(file)
+        found = check_tables(project, places or (), Past(days, list_files), on_read)
     reports.write(report_of(found, document_of_risks, context_here()), out)
     mended = [(each.table, [one for risk in each.risks for one in risk.declare]) for each in found.tables]
     entries = [entry_of(project, parse_table(table), declared) for table, declared in mended if declared]
-    write_declared(options.out, entries, _WRITTEN, f"tablectl plan {options.out}", out)
+    write_declared(file, entries, _WRITTEN, f"tablectl plan {file}", out)
     return found.exit_code
 
 
-@function(CheckOptions)
-def check(options: CheckOptions) -> LakeRisks:
+@function
+def check(
+    places: Sequence[str] | None = None,
+    *,
+    days: Days = 30,
+    list_files: ListFiles = False,
+    variables: Mapping[str, str] | None = None,
+    env: str | None = None,
+    remote: Remote = None,
+    cache: Cache = True,
+    directory: str | Path = ".",
+    spark: Any = None,
+) -> LakeRisks:
     """What is wrong or risky in the tables of ``places``, or of the policies (``tablectl check``). Changes nothing.
 
     Options and errors as in ``plan``. A table that cannot be read is an entry with its error.
     """
-    with options.open() as project:
-        return check_tables(project, options)
+    place = Place(variables=variables, env=env, remote=remote, cache=cache, directory=directory, spark=spark)
+    with place.open() as project:
+        return check_tables(project, texts(places, "places"), Past(days, list_files))
 
 
 def check_tables(
     project: Project,
-    options: CheckOptions,
+    places: Sequence[str],
+    past: Past,
     on_read: OnRead = ignore_progress,
 ) -> LakeRisks:
     """The risks of the tables. Raises as ``locate``, and ``UsageError`` if neither a place nor a policy names any.
 
     A place is checked although policies of the current folder have an error.
     """
-    others = project.requested([_catalog(each, project) for each in options.places])
+    others = project.requested([_catalog(each, project) for each in places])
     specs = project.any_policies(asked=others)
     if others is None and not specs.tables and not specs.patterns:
         hint = "name a folder (`tablectl check /data/lake`), a catalog (`lake`), or a pattern (`'lake.sales.*'`)"
@@ -104,10 +128,10 @@ def check_tables(
         TableRisks(table=spec.name.text, location=where, error=one_line(made))
         if isinstance(made, TablectlError)
         else made
-        for spec, where, made in each_table(project, specs, found, options, partial(_checked, project), on_read)
+        for spec, where, made in each_table(project, specs, found, past, partial(_checked, project), on_read)
     ]
     ordered = tuple(sorted(tables, key=lambda each: natural_key(each.table)))
-    return LakeRisks(tuple(options.places), ordered, found.failures, found.unmatched)
+    return LakeRisks(tuple(places), ordered, found.failures, found.unmatched)
 
 
 def _catalog(place: str, project: Project) -> str:

@@ -58,8 +58,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(
 )
 """Every command: its module, and the first sentence of its help."""
 
-_MODULES = ("check", "import_tables", "plan", "apply", "drift", "status", "conflicts", "lint", "advise", "upkeep")
-OLD = frozenset(name for name, (at, _) in COMMANDS.items() if at in (*_MODULES, "runs", "create", "defaults"))
+OLD = frozenset({"apply", "drift", "status", "upkeep", "runs", "undo"})
 _GROUPS: Mapping[str, str] = MappingProxyType(
     {
         "window": "Show or release the lease on a table, or give up a copy beside it.\n\n"
@@ -103,8 +102,6 @@ def run_cli(args: Sequence[str], environ: Mapping[str, str]) -> int:
         return _wrong_usage(error, out)
     except Exit as error:
         return error.exit_code
-    except SystemExit as error:  # after --install-completion
-        return int(error.code or 0)
     except (Abort, KeyboardInterrupt, EOFError):
         out.fail(TablectlError("interrupted"))
         return ExitCode.ERROR

@@ -4,26 +4,41 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated, Any
 
-from tablectl.commands.command import command, function
-from tablectl.commands.options import PlaceOptions, Reported, policy_paths
-from tablectl.commands.output import Output
+import typer
+
+from tablectl.commands.parameters import (
+    OF_PAGES,
+    Cache,
+    Env,
+    PageFormat,
+    PageReports,
+    Place,
+    PolicyPaths,
+    Remote,
+    TableArgument,
+    VarValues,
+    function,
+)
 from tablectl.commands.project import Project
+from tablectl.commands.report_files import ReportFiles
 from tablectl.delta.client_families import find_family
 from tablectl.delta.clients import find_client
 from tablectl.delta.protocol import Client
+from tablectl.documents.document import Document
 from tablectl.insight.conflict_context import Assumption
 from tablectl.insight.conflict_report import ConflictReport, document_of_conflicts
 from tablectl.insight.conflict_report import conflict_report as report_conflicts
 from tablectl.insight.table_operations import OPERATIONS
 from tablectl.model.errors import ExitCode, UsageError, one_table
 from tablectl.model.table_options import NO_OPTIONS
-from tablectl.policies.declare_setting import REQUIRED, setting
-from tablectl.policies.field_types import ListOf, Text, flag
 from tablectl.policies.repository import Paths
 from tablectl.policies.spelling_hints import nearest
+from tablectl.reports.render import ReportFormat
 
 _CLIENT = re.compile(r"([a-z-]{1,60})(?:[ /:-]{0,4}(\d{1,4}(?:\.\d{1,4}){0,2})(?:\.x)?)?(?:[ -]+(photon))?\Z")
 
@@ -66,68 +81,108 @@ def _operation(text: str) -> str:
     raise UsageError(f"--operation {text!r} is not known", hint)
 
 
-@dataclass(frozen=True)
-class ConflictOptions(PlaceOptions):
+@dataclass(frozen=True, kw_only=True)
+class _Asked(Place):
     """The table, and what to assume about its writers."""
 
-    table: str = setting(REQUIRED, Text(description="Table identifier, as in policies."), metavar="TABLE")
-    paths: Paths = policy_paths()
-    _: KW_ONLY
-    clients: Sequence[tuple[Client, bool | None]] = setting(
-        (),
-        ListOf(
-            of=Text(parse=_client),
-            description="Client to assume instead of those in the table's history: 'delta-spark 4.0', "
-            "'databricks 14.2 photon', kernel, delta-rs. Repeatable.",
-        ),
-        "--client",
-        metavar="CLIENT",
-    )
-    """Each with whether it has Photon, ``None`` if unknown."""
-    auto_compact: bool | None = setting(
-        None,
-        flag("Whether sessions set spark.databricks.delta.autoCompact.enabled; default: the table's property."),
+    table: str
+    paths: Paths = None
+    assumption: Assumption
+
+
+AutoCompact = Annotated[
+    bool | None,
+    typer.Option(
         "--auto-compact/--no-auto-compact",
-    )
-
-    @property
-    def assumption(self) -> Assumption:
-        """What to assume about the writers."""
-        return Assumption(tuple(self.clients), self.auto_compact)
+        help="Whether sessions set spark.databricks.delta.autoCompact.enabled; default: the table's property.",
+    ),
+]
 
 
-@dataclass(frozen=True, kw_only=True)
-class ConflictCommandOptions(ConflictOptions, Reported):
-    """The options of ``conflicts``."""
-
-    operation: str = setting(
-        "",
-        Text(parse=_operation, description="Show one operation only: insert, merge, optimize, add-columns …"),
-        "--operation",
-        metavar="NAME",
-    )
-    everything: bool = setting(False, flag("Show every pair of operations, grouped by reason."), "--all")
-    between: tuple[str, str] | None = setting(
-        None,
-        ListOf(of=Text(), description="Compare two SQL statements: whether they conflict, and how to avoid it."),
-        "--between",
-        metavar="SQL SQL",
-        values=2,
-    )
-
-
-@command(ConflictCommandOptions)
-def conflicts_command(options: ConflictCommandOptions, out: Output) -> ExitCode:
+def conflicts_command(
+    ctx: typer.Context,
+    table: TableArgument,
+    paths: PolicyPaths = None,
+    *,
+    operation: Annotated[
+        str | None,
+        typer.Option(
+            "--operation",
+            metavar="NAME",
+            parser=_operation,
+            help="Show one operation only: insert, merge, optimize, add-columns …",
+        ),
+    ] = None,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Show every pair of operations, grouped by reason.")
+    ] = False,
+    between: Annotated[
+        tuple[str, str] | None,
+        typer.Option(
+            "--between",
+            metavar="SQL SQL",
+            help="Compare two SQL statements: whether they conflict, and how to avoid it.",
+        ),
+    ] = None,
+    clients: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--client",
+            metavar="CLIENT",
+            help="Client to assume instead of those in the table's history: 'delta-spark 4.0', 'databricks 14.2 "
+            "photon', kernel, delta-rs. Repeatable.",
+        ),
+    ] = None,
+    auto_compact: AutoCompact = None,
+    variables: VarValues = None,
+    env: Env = None,
+    remote: Remote = None,
+    cache: Cache = True,
+    form: PageFormat = ReportFormat.TEXT,
+    report: PageReports = None,
+) -> ExitCode:
     """Show which concurrent operations on a table conflict and how to avoid it, now and after its policy is applied.
 
     Example: tablectl conflicts lake.sales.orders
     """
-    with one_table(options.table):
-        return _compare(options, *options.between, out) if options.between else _show(options, out)
+    assumption = Assumption(tuple(map(_client, clients or ())), auto_compact)
+    asked = _Asked(
+        table=table,
+        paths=paths,
+        assumption=assumption,
+        variables=variables,
+        env=env,
+        remote=remote,
+        cache=cache,
+    )
+    if between and (operation or everything):
+        raise UsageError("--between cannot be combined with --operation or --all", "leave them out")
+    reports = ReportFiles.of(form, report, known=OF_PAGES)
+    with one_table(table), asked.open(ctx.obj.note) as project:
+        if between:
+            reports.show(_compared(project, asked, *between), ctx.obj)
+            return ExitCode.DONE
+        found = _found(project, asked)
+    found = project.mask.by_value(replace(found, changes=tuple(map(project.mask.change, found.changes))))
+    with one_table(table):
+        reports.show(document_of_conflicts(found, everything=everything, about=operation or ""), ctx.obj)
+    return ExitCode.REFUSED if found.refused else ExitCode.DONE
 
 
-@function(ConflictOptions)
-def conflict_report(options: ConflictOptions) -> ConflictReport:
+@function
+def conflict_report(
+    table: str,
+    paths: Paths = None,
+    *,
+    clients: Sequence[tuple[Client, bool | None]] = (),
+    auto_compact: AutoCompact = None,
+    variables: Mapping[str, str] | None = None,
+    env: str | None = None,
+    remote: Remote = None,
+    cache: Cache = True,
+    directory: str | Path = ".",
+    spark: Any = None,
+) -> ConflictReport:
     """Conflicts between writers of a live table, in its current and in its planned state (``tablectl conflicts``).
 
     ``clients`` replace those of the table's history, each with whether it has Photon, ``None`` if unknown;
@@ -135,42 +190,39 @@ def conflict_report(options: ConflictOptions) -> ConflictReport:
     ``plan``. A table without a policy is analysed in its current state only. Without ``paths``, a directory without
     policies is valid. Raises ``LiveError`` if the table cannot be read.
     """
-    with options.open() as project:
-        return _found(project, options)
+    asked = _Asked(
+        table=table,
+        paths=paths,
+        assumption=Assumption(tuple(clients), auto_compact),
+        variables=variables,
+        env=env,
+        remote=remote,
+        cache=cache,
+        directory=directory,
+        spark=spark,
+    )
+    with asked.open() as project:
+        return _found(project, asked)
 
 
-def _found(project: Project, options: ConflictOptions) -> ConflictReport:
-    name, spec = project.find(options.table, options.paths)
+def _found(project: Project, asked: _Asked) -> ConflictReport:
+    name, spec = project.find(asked.table, asked.paths)
     live = project.read(name, spec)
     if spec is None:
-        return report_conflicts(live, None, project.dialect, options.assumption)
+        return report_conflicts(live, None, project.dialect, asked.assumption)
     # The table's size was not read: it matters for the rewrite, but not for conflicts.
     limits = replace(spec.options, max_bytes=None)
-    return report_conflicts(live, spec.policy, project.dialect, options.assumption, limits)
+    return report_conflicts(live, spec.policy, project.dialect, asked.assumption, limits)
 
 
-def _show(options: ConflictCommandOptions, out: Output) -> ExitCode:
-    with options.open(out.note) as project:
-        found = _found(project, options)
-    found = project.mask.by_value(replace(found, changes=tuple(map(project.mask.change, found.changes))))
-    document = document_of_conflicts(found, everything=options.everything, about=options.operation)
-    options.reports().show(document, out)
-    return ExitCode.REFUSED if found.refused else ExitCode.DONE
-
-
-def _compare(options: ConflictCommandOptions, one: str, other: str, out: Output) -> ExitCode:
+def _compared(project: Project, asked: _Asked, one: str, other: str) -> Document:
     from tablectl.insight.statements.compare import (  # noqa: PLC0415  # it loads sqlglot
         compare_statements,
         document_of_pair,
     )
 
     logging.getLogger("sqlglot").setLevel(logging.ERROR)  # it warns about statements that are refused anyway
-    if options.operation or options.everything:
-        raise UsageError("--between cannot be combined with --operation or --all", "leave them out")
-    with options.open(out.note) as project:
-        name, spec = project.find(options.table, options.paths)
-        live = project.read(name, spec)
+    name, spec = project.find(asked.table, asked.paths)
+    live = project.read(name, spec)
     declared = spec.options if spec else NO_OPTIONS
-    found = compare_statements(live, one, other, project.dialect, options.assumption, declared)
-    options.reports().show(document_of_pair(found), out)
-    return ExitCode.DONE
+    return document_of_pair(compare_statements(live, one, other, project.dialect, asked.assumption, declared))

@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
+
+import typer
 
 from tablectl.attributes.predictive_optimization import PredictiveOptimization
-from tablectl.commands.command import command, function
-from tablectl.commands.options import TEXT_AND_JSON, PlaceOptions, output_format, policy_paths
 from tablectl.commands.output import Output
+from tablectl.commands.parameters import (
+    Cache,
+    Env,
+    Place,
+    PolicyPaths,
+    Remote,
+    TextOrJson,
+    VarValues,
+    function,
+    table_names,
+)
 from tablectl.commands.project import Project
 from tablectl.delta.names import TableName
 from tablectl.delta.schema import differences
@@ -33,9 +45,7 @@ from tablectl.model.table import LiveTable
 from tablectl.model.table_options import TableLock
 from tablectl.planning.diff import depth_for, diff
 from tablectl.planning.new_table import PlannedBirth, plan_birth
-from tablectl.policies.declare_setting import REQUIRED, setting
 from tablectl.policies.declared_tables import TableSpec
-from tablectl.policies.field_types import Text, flag
 from tablectl.policies.repository import Paths, read_text, shown_path
 from tablectl.policies.spelling_hints import is_slip
 from tablectl.reports.render import ReportFormat
@@ -58,33 +68,6 @@ class RefusedError(TablectlError):
     exit_code = ExitCode.REFUSED
 
 
-@dataclass(frozen=True)
-class CreateOptions(PlaceOptions):
-    """The table, and its columns."""
-
-    spark: Any = field()
-    table: str = setting(REQUIRED, Text(description="The new table, as in policies."), metavar="TABLE")
-    schema: Any = None
-    """A Spark schema, its JSON, or the columns in SQL."""
-    like: str = setting("", Text(description="Take the columns of this table."), "--like", metavar="TABLE")
-    paths: Paths = policy_paths()
-
-
-@dataclass(frozen=True, kw_only=True)
-class CreateCommandOptions(CreateOptions):
-    """The options of ``create``."""
-
-    spark: Any = None
-    columns: Path | None = setting(
-        None,
-        Text(parse=Path, description="A file with the columns in SQL, or with a Spark schema in JSON."),
-        "--schema",
-        metavar="FILE",
-    )
-    show: bool = setting(False, flag("Print the statement, and create nothing."), "--show")
-    format: ReportFormat = output_format(TEXT_AND_JSON)
-
-
 @dataclass(frozen=True, slots=True)
 class Created:
     """A table that has its policy from its first commit on."""
@@ -101,25 +84,44 @@ class Created:
     """The statements of the next plan: no CREATE TABLE says them."""
 
 
-@command(CreateCommandOptions, without=("cache",))
-def create_command(options: CreateCommandOptions, out: Output) -> ExitCode:
+def create_command(
+    ctx: typer.Context,
+    table: Annotated[
+        str, typer.Argument(metavar="TABLE", help="The new table, as in policies.", autocompletion=table_names)
+    ],
+    paths: PolicyPaths = None,
+    *,
+    columns: Annotated[
+        Path | None,
+        typer.Option(
+            "--schema", metavar="FILE", help="A file with the columns in SQL, or with a Spark schema in JSON."
+        ),
+    ] = None,
+    like: Annotated[str, typer.Option("--like", metavar="TABLE", help="Take the columns of this table.")] = "",
+    show: Annotated[bool, typer.Option("--show", help="Print the statement, and create nothing.")] = False,
+    variables: VarValues = None,
+    env: Env = None,
+    remote: Remote = None,
+    form: TextOrJson = ReportFormat.TEXT,
+) -> ExitCode:
     """Create a table with everything that its policy declares. A table that exists is never changed.
 
     Example: tablectl create lake.sales.orders --schema orders.sql
     """
-    schema = read_text(options.columns) if options.columns else None
-    with options.open(out.note) as project:
-        request = _request(project, options, schema, shown_path(options.columns) if options.columns else "")
-        if options.show:
+    out: Output = ctx.obj
+    schema = read_text(columns) if columns else None
+    with Place(variables=variables, env=env, remote=remote).open(out.note) as project:
+        request = _request(project, table, schema, like, paths, shown_path(columns) if columns else "")
+        if show:
             out.note(_known(project, request))
             sql = _masked(request, project)
-            if options.format is ReportFormat.JSON:
+            if form is ReportFormat.JSON:
                 out.json_result({"table": request.name.text, "sql": sql})
             else:
                 out.result(f"{sql}\n")
             return ExitCode.DONE
         made = replace(_create(project, request), sql=_masked(request, project))
-    if options.format is ReportFormat.JSON:
+    if form is ReportFormat.JSON:
         out.json_result(made)
     else:
         what = "created" if made.made == "created" else "exists already, as its policy declares:"
@@ -129,16 +131,29 @@ def create_command(options: CreateCommandOptions, out: Output) -> ExitCode:
     return ExitCode.DONE
 
 
-@function(CreateOptions)
-def create(options: CreateOptions) -> Created:
+@function
+def create(
+    spark: Any,
+    table: str,
+    schema: Any = None,
+    like: str = "",
+    paths: Paths = None,
+    *,
+    variables: Mapping[str, str] | None = None,
+    env: str | None = None,
+    remote: Remote = None,
+    cache: Cache = True,
+    directory: str | Path = ".",
+) -> Created:
     """Create a table by one CREATE TABLE with everything that its policy declares: ``create(spark, "lake.sales.orders",
     schema)``. ``schema`` is a Spark schema, its JSON, or the columns in SQL; ``like`` names a table instead.
 
     A table that exists as it would be created is left alone (``made`` is ``already``). Raises ``TablectlError`` for one
     that is something else, for a policy that no such table can have, and if no policy applies to the name.
     """
-    with options.open() as project:
-        return _create(project, _request(project, options, options.schema))
+    place = Place(variables=variables, env=env, remote=remote, cache=cache, directory=directory, spark=spark)
+    with place.open() as project:
+        return _create(project, _request(project, table, schema, like, paths))
 
 
 def _masked(request: _Request, project: Project) -> str:
@@ -156,22 +171,22 @@ class _Request:
     """The name that was probably meant; empty without a doubt."""
 
 
-def _request(project: Project, options: CreateOptions, schema: Any, file: str = "") -> _Request:
-    if any(each in options.table for each in MAGIC):
-        raise UsageError(f"{options.table} is a pattern", "name one table")
-    name, spec = project.find(options.table, options.paths)
+def _request(project: Project, table: str, schema: Any, like: str, paths: Paths, file: str = "") -> _Request:
+    if any(each in table for each in MAGIC):
+        raise UsageError(f"{table} is a pattern", "name one table")
+    name, spec = project.find(table, paths)
     if spec is None:
         hint = "declare the table, or a pattern that matches it: a table is born with its policy"
         raise UsageError(f"no policy applies to {name.text}", hint)
-    if schema is None and not options.like:
+    if schema is None and not like:
         _check_absent(project, name, name.parts[0] if name.is_path else spec.location or "")
         raise UsageError("the table has no columns", _TWO)
-    if schema is not None and options.like:
+    if schema is not None and like:
         raise UsageError(_TWO, _TWO)
     location = "" if name.is_path else spec.location or ""
     options_now = spec.options.on(today())
     try:
-        text = _schema_of(project, options.like, options.paths) if options.like else _schema_text(schema)
+        text = _schema_of(project, like, paths) if like else _schema_text(schema)
         born = plan_birth(name, text, spec.policy, project.dialect, options_now, location)
     except ValueError as error:
         hint = "give columns that a CREATE TABLE can name: id BIGINT NOT NULL, day DATE"
@@ -183,7 +198,7 @@ def _request(project: Project, options: CreateOptions, schema: Any, file: str = 
         reasons = "; ".join(f"{each.change}: {each.reason}" for each in born.refusals)
         raise RefusedError(f"{name.text} cannot be created: {reasons}", "; ".join(each.fix for each in born.refusals))
     lock = options_now.locked
-    return _Request(name, spec, born, lock, _meant(project, options, name, file))
+    return _Request(name, spec, born, lock, _meant(project, paths, name, file))
 
 
 def _check_absent(project: Project, name: TableName, location: str) -> None:
@@ -197,11 +212,11 @@ def _check_absent(project: Project, name: TableName, location: str) -> None:
         raise UsageError(f"{name.text} exists already, at version {version}: create never changes a table", hint)
 
 
-def _meant(project: Project, options: CreateOptions, name: TableName, file: str) -> str:
+def _meant(project: Project, paths: Paths, name: TableName, file: str) -> str:
     """The table that was probably meant with a name that no entry has: an entry's, or that of the file with the
     columns.
     """
-    named = [each.table for each in project.any_policies(options.paths).declarations.named if each.table]
+    named = [each.table for each in project.any_policies(paths).declarations.named if each.table]
     if any(each.key == name.key for each in named):
         return ""
     near = [each.last for each in named if each.key == _beside(name, each.last).key]

@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from tablectl.commands.command import command, function
-from tablectl.commands.options import TEXT_AND_JSON, PlaceOptions, output_format, policy_paths
+import typer
+
 from tablectl.commands.output import Output
+from tablectl.commands.parameters import (
+    WHICH,
+    Cache,
+    Env,
+    Place,
+    PolicyPaths,
+    Remote,
+    TextOrJson,
+    VarValues,
+    function,
+    table_names,
+    texts,
+)
 from tablectl.commands.project import Project
 from tablectl.commands.selection import selects
 from tablectl.commands.user_files import check_writable, write_file
@@ -20,10 +33,8 @@ from tablectl.model.patterns import MAGIC
 from tablectl.model.safe_text import listed
 from tablectl.planning.new_table import birth_of
 from tablectl.planning.table_makers import MAKERS, BirthScope, Left, session_settings
-from tablectl.policies.declare_setting import REQUIRED, setting
 from tablectl.policies.declared_tables import Specs
 from tablectl.policies.effective_policy import spec_for
-from tablectl.policies.field_types import ListOf, Text, Word
 from tablectl.policies.merge_layers import effective, merge, policy_of, rank
 from tablectl.policies.repository import Paths, shown_path
 from tablectl.policies.spelling_hints import did_you_mean, shown
@@ -34,75 +45,83 @@ _HIDDEN = "`reports.mask` hides its value"
 _CREDENTIAL = "its value holds a credential"
 
 
-@dataclass(frozen=True, kw_only=True)
-class DefaultsOptions(PlaceOptions):
-    """The options of ``defaults``."""
-
-    maker: str = setting(
-        REQUIRED, Word(words=tuple(MAKERS), description=f"Who creates tables: {', '.join(MAKERS)}."), metavar="MAKER"
-    )
-    paths: Paths = policy_paths()
-    select: Sequence[str] = setting(
-        (),
-        ListOf(of=Text(), description="Only these tables and patterns of the policies. Repeatable."),
-        "--select",
-        metavar="GLOB",
-    )
-    project: str = setting("my_project", Text(description="The name of the dbt project."), "--project", metavar="NAME")
-    output: Path | None = setting(
-        None, Text(parse=Path, description="Output file. Default: standard output."), "--output", "-o", metavar="FILE"
-    )
-    format: ReportFormat = output_format(TEXT_AND_JSON)
-
-
-@dataclass(frozen=True)
-class SessionDefaultsOptions(PlaceOptions):
-    """The session, and the tables that it creates."""
-
-    spark: Any = field()
-    select: Sequence[str] = ()
-    """Tables and patterns, as in ``defaults --select``; without any, all of the policies."""
-    paths: Paths = policy_paths()
-
-
-@function(SessionDefaultsOptions)
-def set_defaults(options: SessionDefaultsOptions) -> tuple[Left, ...]:
+@function
+def set_defaults(
+    spark: Any,
+    select: Sequence[str] | None = None,
+    paths: Paths = None,
+    *,
+    variables: Mapping[str, str] | None = None,
+    env: str | None = None,
+    remote: Remote = None,
+    cache: Cache = True,
+    directory: str | Path = ".",
+) -> tuple[Left, ...]:
     """Give a Spark session the settings with which it creates tables as the policies declare:
     ``set_defaults(spark, ["lake.sales.*"])``. A guarded session is one, too. Only what all selected tables need alike
     is set, for every table that the session creates from then on.
 
     Returns what a session cannot set, with the reason. Raises as ``plan``.
     """
-    with options.open() as project:
-        scopes = scopes_of(project, project.policies(options.paths), options.select, options.paths)
+    place = Place(variables=variables, env=env, remote=remote, cache=cache, directory=directory, spark=spark)
+    with place.open() as project:
+        scopes = scopes_of(project, project.policies(paths), texts(select, "select"), paths)
         settings, left = session_settings(scopes, project.dialect)
     for key, value in settings.items():
-        options.spark.conf.set(key, value)
+        spark.conf.set(key, value)
     return left
 
 
-@command(DefaultsOptions, without=("cache", "remote"))
-def defaults_command(options: DefaultsOptions, out: Output) -> ExitCode:
+def defaults_command(
+    ctx: typer.Context,
+    maker: Annotated[
+        str,
+        typer.Argument(
+            metavar="MAKER", help=f"Who creates tables: {', '.join(MAKERS)}.", autocompletion=lambda: list(MAKERS)
+        ),
+    ],
+    paths: PolicyPaths = None,
+    *,
+    file: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE", help="Output file. Default: standard output."),
+    ] = None,
+    dbt_project: Annotated[
+        str, typer.Option("--project", metavar="NAME", help="The name of the dbt project.")
+    ] = "my_project",
+    select: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--select",
+            metavar="GLOB",
+            help="Only these tables and patterns of the policies. Repeatable.",
+            autocompletion=table_names,
+            rich_help_panel=WHICH,
+        ),
+    ] = None,
+    variables: VarValues = None,
+    env: Env = None,
+    form: TextOrJson = ReportFormat.TEXT,
+) -> ExitCode:
     """Print what makers of tables must set, to create them as declared. What a maker cannot set is named.
 
     Example: tablectl defaults spark --output conf/spark-defaults.conf
     """
-    project = options.open(out.note)
-    maker = MAKERS.get(options.maker)
-    if maker is None:
-        raise UsageError(f"{shown(options.maker)} is not a maker of tables", _meant(options.maker))
-    scopes, hidden = _unmasked(
-        project, scopes_of(project, project.policies(options.paths), options.select, options.paths)
-    )
-    wanted = maker.write(scopes, project.dialect, options.project)
+    out: Output = ctx.obj
+    project = Place(variables=variables, env=env).open(out.note)
+    found = MAKERS.get(maker)
+    if found is None:
+        raise UsageError(f"{shown(maker)} is not a maker of tables", _meant(maker))
+    scopes, hidden = _unmasked(project, scopes_of(project, project.policies(paths), select or (), paths))
+    wanted = found.write(scopes, project.dialect, dbt_project)
     left = (*hidden, *wanted.left)
-    if options.output is not None:
-        check_writable(options.output)
-        write_file(options.output, wanted.text.encode())
-        out.note(f"wrote the settings for {maker.title} to {shown_path(options.output)}")
-    if options.format is ReportFormat.JSON:
-        out.json_result({"maker": options.maker, "text": wanted.text, "left": left})
-    elif options.output is None:
+    if file is not None:
+        check_writable(file)
+        write_file(file, wanted.text.encode())
+        out.note(f"wrote the settings for {found.title} to {shown_path(file)}")
+    if form is ReportFormat.JSON:
+        out.json_result({"maker": maker, "text": wanted.text, "left": left})
+    elif file is None:
         out.result(wanted.text)
     _tell(left, out)
     return ExitCode.DONE

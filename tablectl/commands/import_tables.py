@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Annotated, Any
 
-from tablectl.commands.command import command, function
+import typer
+
 from tablectl.commands.lock import template
-from tablectl.commands.options import TEXT_AND_JSON, PlaceOptions, output_format
 from tablectl.commands.output import Output
+from tablectl.commands.parameters import Cache, Env, Place, Remote, TextOrJson, VarValues, WholeCatalog, function, texts
 from tablectl.commands.project import Project
 from tablectl.commands.read_tables import OnRead, ignore_progress, locate_tables, read_tables, sorted_failures
 from tablectl.commands.selection import Selection
@@ -26,9 +28,7 @@ from tablectl.planning.dbt_findings import dbt_entry, taken_lines
 from tablectl.planning.diff import depth_for
 from tablectl.planning.import_table import policy_of_table
 from tablectl.policies.dbt_manifest import DbtTable, property_line, read_manifest
-from tablectl.policies.declare_setting import setting
 from tablectl.policies.declared_tables import Specs, TableSpec
-from tablectl.policies.field_types import ListOf, Text, flag
 from tablectl.policies.repository import (
     Repository,
     declared_already,
@@ -44,39 +44,18 @@ from tablectl.reports.mask import Mask
 from tablectl.reports.render import ReportFormat
 
 
-@dataclass(frozen=True)
-class ImportOptions(PlaceOptions):
-    """The tables to import."""
-
-    tables: Sequence[str] = setting(
-        (), ListOf(of=Text(), description="Table identifiers and patterns, as in policies."), metavar="TABLES"
-    )
-    _: KW_ONLY
-    everything: bool = setting(False, flag("Import every table of `engine.catalog`."), "--all")
-
-
 def _output_file(name: str) -> Path | None:
     return None if name == "-" else Path(name)
 
 
-@dataclass(frozen=True, kw_only=True)
-class ImportCommandOptions(ImportOptions):
-    """The options of ``import``."""
+@dataclass(frozen=True, slots=True)
+class _PolicyFile:
+    """The file of the imported policies."""
 
-    out: Path | None = setting(
-        None,
-        Text(parse=_output_file, description="Write the policies to a file. Default: standard output."),
-        "--out",
-        metavar="FILE",
-    )
-    force: bool = setting(False, flag("Overwrite an existing file."), "--force")
-    format: ReportFormat = output_format(TEXT_AND_JSON)
-    dbt: Path | None = setting(
-        None,
-        Text(parse=Path, description="manifest.json of a dbt project: read it instead of live tables."),
-        "--dbt",
-        metavar="MANIFEST",
-    )
+    out: Path | None
+    """``None`` for standard output."""
+    force: bool
+    """Whether an existing file is overwritten."""
 
     def check_output(self) -> None:
         """Raises ``TablectlError`` if the output file exists and may not be overwritten, or cannot be written."""
@@ -148,34 +127,77 @@ class Imported:
         return ExitCode.ERROR if self.failures else ExitCode.DONE
 
 
-@command(ImportCommandOptions)
-def import_command(options: ImportCommandOptions, out: Output) -> ExitCode:
+def import_command(
+    ctx: typer.Context,
+    tables: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="TABLES", help="Table identifiers and patterns, as in policies."),
+    ] = None,
+    *,
+    file: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            metavar="FILE",
+            parser=_output_file,
+            help="Write the policies to a file. Default: standard output.",
+        ),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
+    dbt: Annotated[
+        Path | None,
+        typer.Option(
+            "--dbt", metavar="MANIFEST", help="manifest.json of a dbt project: read it instead of live tables."
+        ),
+    ] = None,
+    everything: WholeCatalog = False,
+    variables: VarValues = None,
+    env: Env = None,
+    remote: Remote = None,
+    cache: Cache = True,
+    form: TextOrJson = ReportFormat.TEXT,
+) -> ExitCode:
     """Write policies from live tables. A plan of these policies has no changes.
 
     Example: tablectl import 'lake.sales.*' --out policies/sales.yaml
     """
-    if options.dbt is not None:
-        return _import_dbt(options, options.dbt, out)
-    project = options.open(out.note)
-    asked = _asked(project, options)
-    options.check_output()
-    besides = shown_path(options.out) if options.out else ""
+    out: Output = ctx.obj
+    place = Place(variables=variables, env=env, remote=remote, cache=cache)
+    target = _PolicyFile(file, force)
+    if dbt is not None:
+        if tables or everything:
+            raise UsageError("--dbt goes without tables and --all", "it writes every table of the manifest")
+        return _import_dbt(place, dbt, target, form, out)
+    project = place.open(out.note)
+    asked = _asked(project, tables or (), everything=everything)
+    target.check_output()
+    besides = shown_path(file) if file else ""
     known = declared_already(project.any_policies(asked=asked), besides)
     with project, out.progress() as on_read:
         found = import_policies(project, asked, known, on_read)
     tell(found, out)
-    if options.format is ReportFormat.JSON:
+    if form is ReportFormat.JSON:
         out.json_result(_json(found))
-    if options.out is not None and found.text:
-        options.write(project, found.text, found.tables)
-        out.note(f"wrote {plural(len(found.tables), 'table')} to {options.out}; `tablectl plan` changes none of them")
-    elif options.format is ReportFormat.TEXT:
+    if file is not None and found.text:
+        target.write(project, found.text, found.tables)
+        out.note(f"wrote {plural(len(found.tables), 'table')} to {file}; `tablectl plan` changes none of them")
+    elif form is ReportFormat.TEXT:
         out.result(found.text)
     return found.exit_code
 
 
-@function(ImportOptions)
-def import_tables(options: ImportOptions) -> Imported:
+@function
+def import_tables(
+    tables: Sequence[str] | None = None,
+    *,
+    everything: bool = False,
+    variables: Mapping[str, str] | None = None,
+    env: str | None = None,
+    remote: Remote = None,
+    cache: Cache = True,
+    directory: str | Path = ".",
+    spark: Any = None,
+) -> Imported:
     """Policies for live tables, which are given as identifiers and patterns in policy syntax. ``Imported.text`` is a
     file.
 
@@ -183,16 +205,17 @@ def import_tables(options: ImportOptions) -> Imported:
     policies of ``directory`` are left out. Raises ``UsageError`` for text that is neither an identifier nor a pattern.
     A table that cannot be read is in ``Imported.failures``.
     """
-    with options.open() as project:
-        asked = _asked(project, options)
+    place = Place(variables=variables, env=env, remote=remote, cache=cache, directory=directory, spark=spark)
+    with place.open() as project:
+        asked = _asked(project, texts(tables, "tables"), everything=everything)
         return import_policies(project, asked, declared_already(project.any_policies(asked=asked), besides=""))
 
 
-def _asked(project: Project, options: ImportOptions) -> Specs:
-    if bool(options.tables) is options.everything:
+def _asked(project: Project, tables: Sequence[str], *, everything: bool) -> Specs:
+    if bool(tables) is everything:
         hint = "for example tablectl import lake.sales.orders 'delta.`/lake/*`', or --all for a whole catalog"
-        raise UsageError("--all goes without tables" if options.tables else "no table is named", hint)
-    return requested_tables(options.tables or (whole_catalog(project.catalog),), project.catalog, project.variables)
+        raise UsageError("--all goes without tables" if tables else "no table is named", hint)
+    return requested_tables(tables or (whole_catalog(project.catalog),), project.catalog, project.variables)
 
 
 def import_policies(
@@ -305,15 +328,13 @@ def _json(found: Imported) -> dict[str, object]:
     }
 
 
-def _import_dbt(options: ImportCommandOptions, manifest: Path, out: Output) -> ExitCode:
+def _import_dbt(place: Place, manifest: Path, target: _PolicyFile, form: ReportFormat, out: Output) -> ExitCode:
     """Writes policies to standard output or a file, and the lines to remove from dbt to standard error. Reads no table.
 
     Raises ``UsageError`` for a file that is not a manifest.
     """
-    if options.tables or options.everything:
-        raise UsageError("--dbt goes without tables and --all", "it writes every table of the manifest")
-    options.check_output()
-    with options.open(out.note) as project:
+    target.check_output()
+    with place.open(out.note) as project:
         tables = read_manifest(manifest, project.catalog)
         made, unnamed = _entries(tables, project.catalog, project.dialect)
         entries = [(_unmasked(entry, project.mask), _unmasked_dbt(table, project.mask)) for entry, table in made]
@@ -323,17 +344,17 @@ def _import_dbt(options: ImportCommandOptions, manifest: Path, out: Output) -> E
         out.note("the manifest sets nothing on a Delta table that a policy can declare")
     text = write_policies([entry for entry, _ in entries]) if entries else ""
     taken = [(table, *taken_lines(table, entry, project.dialect)) for entry, table in entries]
-    if options.format is ReportFormat.JSON:
+    if form is ReportFormat.JSON:
         lines = [
             {"model": table.model, "file": table.file, "lines": list(gone), "left_out": list(stays)}
             for table, gone, stays in taken
         ]
         out.json_result({"policies": text, "tables": [entry.key for entry, _ in entries], "remove": lines})
-    elif options.out is None:
+    elif target.out is None:
         out.result(text)
-    if options.out is not None and text:
-        options.write(project, text, [entry.key for entry, _ in entries])
-        out.note(f"wrote {plural(len(entries), 'table')} to {options.out}; look at `tablectl plan` before you apply")
+    if target.out is not None and text:
+        target.write(project, text, [entry.key for entry, _ in entries])
+        out.note(f"wrote {plural(len(entries), 'table')} to {target.out}; look at `tablectl plan` before you apply")
     for table, gone, stays in taken:
         out.note(f"remove from {table.file} ({table.model}):")
         for line in gone:

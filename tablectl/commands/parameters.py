@@ -50,6 +50,17 @@ def read_as(parse: Callable[[str], Any], what: str = "", example: str = "") -> C
     return read
 
 
+def one_of(words: Collection[str]) -> Callable[[str], str]:
+    """A parser for typer, of words that are not known where types are checked."""
+
+    def read(text: str) -> str:
+        if text not in words:
+            raise typer.BadParameter(f"{text!r} is not one of {', '.join(words)}.")
+        return text
+
+    return read
+
+
 def function(work: Callable[_Given, _Result]) -> Callable[_Given, _Result]:
     """Makes a function one for Python: its values are checked as those of the command line are, and ``None`` stands for
     a value that is not given. It raises ``UsageError`` for a wrong one, and ``TypeError`` for an unknown parameter.
@@ -99,19 +110,19 @@ def _within(value: Any, least: float, most: float | None) -> bool:
     return isinstance(value, int | float) and value >= least and (most is None or value <= most)
 
 
-def texts(given: Any) -> tuple[Any, ...]:
+def texts(given: Any, name: str = "it") -> tuple[Any, ...]:
     """Several values of a parameter that also takes a single one. Raises ``UsageError`` for what is neither."""
     if isinstance(given, str | Path):
         return (given,)
     try:
         return tuple(given or ())
     except TypeError:
-        raise UsageError(f"{given!r} is neither a text nor a list of texts") from None
+        raise UsageError(f"{name}={given!r}: it takes a text or a list of texts") from None
 
 
 def path_list(paths: Paths) -> list[Path]:
     """Given paths, without those of the configuration."""
-    return list(map(Path, texts(paths)))
+    return list(map(Path, texts(paths, "paths")))
 
 
 # Completion
@@ -227,7 +238,7 @@ def _variables(given: Mapping[str, str] | Sequence[str] | None) -> Mapping[str, 
     if given is None or isinstance(given, Mapping):
         return given or {}
     found: dict[str, str] = {}
-    for pair in texts(given):
+    for pair in texts(given, "variables"):
         name, equals, value = str(pair).partition("=")
         if not equals or not is_variable(name):
             raise UsageError(f"--var {pair!r} is not NAME=VALUE", "for example --var LAKE=/data/lake")
@@ -292,7 +303,7 @@ class Choice:
     @property
     def selection(self) -> Selection:
         """The tables that these options select."""
-        return Selection(texts(self.select), texts(self.tags), texts(self.exclude))
+        return Selection(texts(self.select, "select"), texts(self.tags, "tags"), texts(self.exclude, "exclude"))
 
 
 # How much is read and changed
@@ -359,11 +370,6 @@ Yes = Annotated[bool, typer.Option("--yes", "-y", help="Write without asking for
 def output_format(known: Collection[ReportFormat]) -> Any:
     """The option ``--format`` of a command that has some formats. With json, errors are JSON too."""
 
-    def read(text: str) -> ReportFormat:
-        if text not in known:
-            raise typer.BadParameter(f"{text!r} is not one of {', '.join(known)}.")
-        return ReportFormat(text)
-
     def remember(context: typer.Context, value: ReportFormat) -> ReportFormat:
         if not context.resilient_parsing:
             context.obj.json = value is ReportFormat.JSON
@@ -372,7 +378,7 @@ def output_format(known: Collection[ReportFormat]) -> Any:
     return typer.Option(
         "--format",
         metavar="FORMAT",
-        parser=read,
+        parser=lambda text: ReportFormat(one_of(known)(text)),
         callback=remember,
         is_eager=True,
         autocompletion=lambda: list(known),

@@ -7,16 +7,40 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Annotated, Any, Literal
+
+import typer
 
 from tablectl.attributes.constraints import NONE, Constraints
-from tablectl.commands.command import command, function
-from tablectl.commands.options import ChangedTables, Shown, SizeOptions, path_list
 from tablectl.commands.output import Output
+from tablectl.commands.parameters import (
+    WHICH,
+    AnyFormat,
+    AnyReports,
+    Cache,
+    Changed,
+    Choice,
+    Env,
+    Exclude,
+    MaxBytes,
+    MaxTables,
+    Place,
+    PlanSize,
+    PolicyPaths,
+    Remote,
+    Select,
+    Tags,
+    VarValues,
+    Verbose,
+    function,
+    one_of,
+    path_list,
+    read_as,
+)
 from tablectl.commands.project import Project
 from tablectl.commands.read_tables import (
     LocatedTable,
@@ -54,10 +78,8 @@ from tablectl.planning.plan_file import FORMAT, MAX_BYTES, MOST_SHARDS, Shard, d
 from tablectl.planning.plan_table import fails_writers, plan_table, refused_plan, writers_matter
 from tablectl.planning.plan_upkeep import upkeep_forecasts
 from tablectl.planning.violations import violations
-from tablectl.policies.config import Config, environment_variables
-from tablectl.policies.declare_setting import setting
+from tablectl.policies.config import environment_variables
 from tablectl.policies.declared_tables import Specs, TableSpec, expand
-from tablectl.policies.field_types import Text, Word, flag
 from tablectl.policies.read_config import FILE, config_values, load_config
 from tablectl.policies.repository import Paths, Repository, variables_for
 from tablectl.policies.variables import ENVIRON_PREFIX, variables_of
@@ -80,137 +102,182 @@ def _json_file(name: str) -> Path:
     return Path(name)
 
 
-@dataclass(frozen=True, kw_only=True)
-class PlanCommandOptions(ChangedTables, SizeOptions, Shown):
-    """The options of ``plan``."""
-
-    out: Path | None = setting(
-        None,
-        Text(parse=_json_file, description="Save the plan for review and for apply."),
-        "--out",
-        metavar="FILE.json",
-    )
-    detailed_exitcode: bool = setting(False, flag("Exit with code 2 if changes are pending."), "--detailed-exitcode")
-    shown_as: str = setting(
-        "",
-        Word(words=tuple(sorted(EVERY_DIALECT)), description="Show the plan as if engine.dialect were this one."),
-        "--as",
-        metavar="DIALECT",
-    )
-    shard: Shard | None = setting(
-        None,
-        Text(parse=Shard.parse, description="Plan one of COUNT parts of the tables, for parallel jobs."),
-        "--shard",
-        metavar="N/COUNT",
-    )
-    on: str = setting(
-        "",
-        Word(
-            words=("spark",),
-            description="`spark` reads the tables on the engine's executors, with its credentials.",
+def plan_command(
+    ctx: typer.Context,
+    paths: PolicyPaths = None,
+    *,
+    file: Annotated[
+        Path | None,
+        typer.Option(
+            "--out", metavar="FILE.json", parser=read_as(_json_file), help="Save the plan for review and for apply."
         ),
-        "--on",
-        metavar="ENGINE",
-    )
-    merge: bool = setting(
-        False, flag("Join the plans of all shards: PATHS are the plan files of `--shard`."), "--merge"
-    )
-
-    def check_combination(self) -> None:
-        """Raises ``UsageError`` for options that exclude each other."""
-        if self.on and (self.merge or self.shown_as):
-            raise UsageError(f"--on {self.on} does not work here", "write `--on spark`, without --merge and --as")
-        if self.merge and (self.shard or self.shown_as or self.select or self.exclude or self.tags):
-            raise UsageError(
-                "--merge takes plans as they are", "give --shard, --as, --select, --exclude and --tag to `plan`"
-            )
-        if self.shard and self.shown_as:
-            raise UsageError("--as shows a plan for another dialect, which has no shards", "leave one of the two out")
-        if self.shown_as and self.out:
-            raise UsageError(
-                "--as shows a plan for another dialect, which cannot be saved", "set engine.dialect instead"
-            )
-
-
-@command(PlanCommandOptions)
-def plan_command(options: PlanCommandOptions, out: Output) -> ExitCode:
+    ] = None,
+    detailed_exitcode: Annotated[
+        bool, typer.Option("--detailed-exitcode", help="Exit with code 2 if changes are pending.")
+    ] = False,
+    shown_as: Annotated[
+        str | None,
+        typer.Option(
+            "--as",
+            metavar="DIALECT",
+            parser=one_of(sorted(EVERY_DIALECT)),
+            autocompletion=lambda: sorted(EVERY_DIALECT),
+            help="Show the plan as if engine.dialect were this one.",
+        ),
+    ] = None,
+    on: Annotated[
+        Literal["spark"] | None,
+        typer.Option(
+            "--on",
+            metavar="ENGINE",
+            help="`spark` reads the tables on the engine's executors, with its credentials.",
+        ),
+    ] = None,
+    merge: Annotated[
+        bool, typer.Option("--merge", help="Join the plans of all shards: PATHS are the plan files of `--shard`.")
+    ] = False,
+    shard: Annotated[
+        Shard | None,
+        typer.Option(
+            "--shard",
+            metavar="N/COUNT",
+            parser=read_as(Shard.parse),
+            help="Plan one of COUNT parts of the tables, for parallel jobs.",
+            rich_help_panel=WHICH,
+        ),
+    ] = None,
+    changed_since: Changed = "",
+    select: Select = None,
+    exclude: Exclude = None,
+    tags: Tags = None,
+    max_tables: MaxTables = None,
+    max_bytes: MaxBytes = None,
+    variables: VarValues = None,
+    env: Env = None,
+    remote: Remote = None,
+    cache: Cache = True,
+    form: AnyFormat = ReportFormat.TEXT,
+    report: AnyReports = None,
+    verbose: Verbose = False,
+) -> ExitCode:
     """Show the changes that the policies require. With --out, also save them.
 
     Example: tablectl plan --out plans/today.json
     """
-    options.check_combination()
-    save = new_plan(options.out) if options.out else None
-    if options.merge:
-        return _merge(options, out, save)
-    reports = options.reports(save)
-    with options.open(out.note) as opened:
-        project = opened.in_dialect(options.shown_as) if options.shown_as else opened
-        _check_files(save, reports)
-        specs, selection = chosen_tables(project, options, options.shard)
+    if on and (merge or shown_as):
+        raise UsageError(f"--on {on} does not work here", "write `--on spark`, without --merge and --as")
+    if merge and (shard or shown_as or select or exclude or tags):
+        raise UsageError(
+            "--merge takes plans as they are", "give --shard, --as, --select, --exclude and --tag to `plan`"
+        )
+    if shard and shown_as:
+        raise UsageError("--as shows a plan for another dialect, which has no shards", "leave one of the two out")
+    if shown_as and file:
+        raise UsageError("--as shows a plan for another dialect, which cannot be saved", "set engine.dialect instead")
+    out: Output = ctx.obj
+    save = new_plan(file) if file else None
+    size, reports = PlanSize(max_tables, max_bytes), ReportFiles.of(form, report, save)
+    choice = Choice(paths, select, exclude, tags, changed_since)
+    place = Place(variables=variables, env=env, remote=remote, cache=cache)
+    if merge:
+        plan, project = _merged(place, path_list(paths), reports, out)
+        context = Context(pending_fails=detailed_exitcode)
+        return _shown(plan, project, reports, size, out, context, verbose=verbose)
+    with place.open(out.note) as opened:
+        project = opened.in_dialect(shown_as) if shown_as else opened
+        _check_files(reports)
+        specs, selection = chosen_tables(project, choice, shard)
         started = Started()
-        if options.on:
-            plan = plan_on_cluster(project, options.paths, selection)
+        if on:
+            plan = plan_on_cluster(project, paths, selection)
         else:
             with out.progress() as on_read:
                 plan = make_plan(project, specs, selection, on_read)
         sources = lines_of_plan(plan, specs, everything=reports.names_lines)
-        context = started.timed(Context(pending_fails=options.detailed_exitcode, sources=sources))
-        if options.shown_as:
+        context = started.timed(Context(pending_fails=detailed_exitcode, sources=sources))
+        if shown_as:
             _note_default_levels(specs, project.dialect, opened.dialect, out)
-    if options.shard:
+    if shard:
         count = len(plan.tables) + len(plan.unchanged)
-        out.note(f"shard {options.shard.text}: {count} tables; `--merge` joins all shards")
-    return _shown(plan, project, options, out, save, context)
+        out.note(f"shard {shard.text}: {count} tables; `--merge` joins all shards")
+    return _shown(plan, project, reports, size, out, context, paths, verbose=verbose)
 
 
-@function(ChangedTables)
-def plan(options: ChangedTables) -> Plan:
+@function
+def plan(
+    paths: Paths = None,
+    *,
+    select: Sequence[str] | None = None,
+    exclude: Sequence[str] | None = None,
+    tags: Sequence[str] | None = None,
+    changed_since: str = "",
+    variables: Mapping[str, str] | None = None,
+    env: str | None = None,
+    remote: Remote = None,
+    cache: Cache = True,
+    directory: str | Path = ".",
+    spark: Any = None,
+) -> Plan:
     """Plans the changes: compares policies with live tables. Changes nothing.
 
     ``paths`` are policy files or directories, by default those of ``tablectl.yaml`` in ``directory``. Raises
     ``InputError`` with all errors in the policies. A table that cannot be read is in ``Plan.failures``, and the others
     are planned.
     """
-    with options.open() as project:
-        return make_plan(project, *chosen_tables(project, options))
+    place = Place(variables=variables, env=env, remote=remote, cache=cache, directory=directory, spark=spark)
+    with place.open() as project:
+        return make_plan(project, *chosen_tables(project, Choice(paths, select, exclude, tags, changed_since)))
 
 
-def _merge(options: PlanCommandOptions, out: Output, save: Path | None) -> ExitCode:
-    """Shows the plan that the plans of all shards make together, and saves it."""
-    paths = [saved_plan(each) for each in path_list(options.paths)]
+def _merged(place: Place, shards: Sequence[Path], reports: ReportFiles, out: Output) -> tuple[Plan, Project]:
+    """The plan that the plans of all shards make together, and the repository in its environment."""
+    paths = [saved_plan(each) for each in shards]
     if not paths:
         raise UsageError(
             "--merge needs the plans of all shards", "for example: plan --merge shards/*.json --out p.json"
         )
     plan = merge_plans([(str(path), read_plan(path)) for path in paths])
-    with options.open(out.note, env=plan.env) as project:
-        _check_files(save, options.reports(save))
-    context = Context(pending_fails=options.detailed_exitcode)
-    return _shown(plan, project, replace(options, paths=()), out, save, context)
+    with place.open(out.note, env=plan.env) as project:
+        _check_files(reports)
+    return plan, project
 
 
-def _check_files(save: Path | None, reports: ReportFiles) -> None:
+def _check_files(reports: ReportFiles) -> None:
     """Raise ``TablectlError`` if a file cannot be written, before tables are read."""
     reports.check()
-    if save:
-        check_writable(save)
+    if reports.plan_file:
+        check_writable(reports.plan_file)
 
 
 def _shown(
-    plan: Plan, project: Project, options: PlanCommandOptions, out: Output, save: Path | None, context: Context
+    plan: Plan,
+    project: Project,
+    reports: ReportFiles,
+    size: PlanSize,
+    out: Output,
+    context: Context,
+    paths: Paths = None,
+    *,
+    verbose: bool,
 ) -> ExitCode:
-    """Writes the reports of a plan, and saves it unless it is too large. Returns the exit code."""
-    reports, over = options.reports(save), _limit_exceeded(options, plan, project.config)
+    """Writes the reports of a plan, and saves it unless it is too large: then it is shown anyway, so that its reader
+    sees what made it large. Returns the exit code.
+    """
+    save, over = reports.plan_file, None
+    try:
+        size.check(plan, project.config)
+    except LimitError as error:
+        over = error
     if save and not over:
         context = replace(context, dumped=dump_plan(plan))
         write_file(save, context.dumped, private=project.mask.plan(plan) != plan)
-    context = plan_context(plan, project, options.paths, out, reports, context)
+    context = plan_context(plan, project, paths, out, reports, context)
     if over:
         # Without the tables, which the report lists anyway: a verdict contains no foreign text.
         refused, _, _ = over.message.partition(": ")
         context, reports = replace(context, refused=refused), reports.without(ReportFormat.JSON)
     make = partial(document_of_plan, mask=project.mask, context=context)
-    reports.write(report_of(plan, make, context, verbose=options.verbose), out)
+    reports.write(report_of(plan, make, context, verbose=verbose), out)
     if over:
         raise over
     if save:
@@ -218,16 +285,7 @@ def _shown(
         run = f"; to apply exactly this plan, run `tablectl apply {shlex.quote(str(save))}`"
         how = run if todo else "; an apply of it changes nothing" * bool(plan.tables)
         out.note(f"saved to {save}{how}")
-    return plan_exit_code(plan, detailed=options.detailed_exitcode)
-
-
-def _limit_exceeded(options: SizeOptions, plan: Plan, config: Config) -> LimitError | None:
-    """The limit that a plan exceeds. The plan is shown anyway, so that its reader sees what made it large."""
-    try:
-        options.check(plan, config)
-    except LimitError as error:
-        return error
-    return None
+    return plan_exit_code(plan, detailed=context.pending_fails)
 
 
 def _note_default_levels(specs: Specs, shown: str, own: str, out: Output) -> None:

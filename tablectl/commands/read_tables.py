@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-from tablectl.commands.options import ChangedTables
+from tablectl.commands.parameters import Choice
 from tablectl.commands.project import Project
 from tablectl.commands.selection import ChangedSince, Selection, selects
 from tablectl.delta.names import NameSyntaxError, TableName, parse_table
@@ -51,21 +51,21 @@ def ignore_progress(_done: int, _all: int) -> None:
     """Does nothing."""
 
 
-def chosen_tables(project: Project, options: ChangedTables, shard: Shard | None = None) -> tuple[Specs, Selection]:
+def chosen_tables(project: Project, choice: Choice, shard: Shard | None = None) -> tuple[Specs, Selection]:
     """The policies that a command reads, and the tables that it selects. The selection has the policies to compare
     with: those of ``--changed-since``, or of the base branch, next to the file that ``TABLECTL_BASE_CONFIG`` names.
 
     Raises as ``Project.policies``, and ``UsageError`` if Git does not know the commit of ``--changed-since``.
     """
-    selection, specs = replace(options.selection, shard=shard), project.policies(options.paths)
+    selection, specs = replace(choice.selection, shard=shard), project.policies(choice.paths)
     base, given = project.environ.get(BASE), (project.config, project.given, project.environ)
-    if not options.changed_since and not base:
+    if not choice.changed_since and not base:
         return specs, selection
     from tablectl.policies.changed_policies import policies_at, policies_in  # noqa: PLC0415  # Git's archives
 
-    if not options.changed_since:
+    if not choice.changed_since:
         return specs, replace(selection, earlier=policies_in(Path(base or "").parent, *given))
-    earlier = policies_at(options.changed_since, project.directory, *given)
+    earlier = policies_at(choice.changed_since, project.directory, *given)
     return specs, replace(selection, changed=ChangedSince(earlier.commit, earlier.differ), earlier=earlier)
 
 

@@ -60,7 +60,7 @@ def test_data_that_would_be_rewritten(repo: Repository, cli: Cli) -> None:
     repo.table("orders", features=["deletionVectors"], vectors=1, properties={"delta.enableDeletionVectors": "true"})
     repo.policies({"orders": "{deletion_vectors: purged}"})
     ran = cli("plan", "--max-bytes", "0.1kB")
-    assert (ran.code, "--max-bytes '0.1kB' is not a size" in ran.err) == (64, True)
+    assert (ran.code, "'--max-bytes': '0.1kB' is not a size; for example 20GB" in ran.err) == (64, True)
     assert (
         "the plan rewrites up to 200 bytes, and at most 100 may be rewritten" in cli("plan", "--max-bytes", "100").err
     )

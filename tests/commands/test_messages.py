@@ -90,7 +90,7 @@ def test_print_of_a_plan_is_the_plan_and_its_repr_has_no_values(repo: Repository
     [
         ("apply", {"plan_or_paths": 3}, "plan_or_paths=3: it takes a text or a list of texts"),
         ("plan", {"select": 3}, "select=3: it takes a text or a list of texts"),
-        ("plan", {"variables": ["LAKE"]}, "variables=['LAKE']: it takes a dictionary"),
+        ("plan", {"variables": ["LAKE"]}, "--var 'LAKE' is not NAME=VALUE"),
     ],
 )
 def test_wrong_arguments_get_a_message(repo: Repository, function: str, given: dict[str, Any], says: str) -> None:

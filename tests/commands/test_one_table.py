@@ -16,7 +16,7 @@ from zlib import crc32
 import pytest
 
 from tablectl.commands.command_line import COMMANDS as LISTED
-from tablectl.commands.options import PlaceOptions as Place
+from tablectl.commands.parameters import Place
 from tablectl.model.errors import DEBUG
 from tests.commands.conftest import Cli, FakeSpark, Repository, Result
 from tests.commands.log_lake import Logged, append

@@ -360,7 +360,7 @@ def test_a_changed_table_is_planned_again(cli: Cli, two: Repository) -> None:
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        (("--on", "flink"), "'flink' is not 'spark'"),
+        (("--on", "flink"), "'flink' is not one of 'spark'"),
         (("--on", "spark", "--as", "databricks"), "write `--on spark`, without --merge and --as"),
     ],
 )

@@ -61,7 +61,8 @@ from tablectl.commands.selection import Selection
 from tablectl.commands.drift import find_drift
 from tablectl.commands.status import StatusOptions, collect_status
 from tablectl.commands.import_tables import import_policies
-from tablectl.commands.lint import LintOptions, lint_tables
+from tablectl.commands.lint import lint_tables
+from tablectl.commands.parameters import Choice
 from tablectl.commands.plan import make_plan
 
 started = []
@@ -77,7 +78,7 @@ def found(processes):
     specs, told = project.policies(), []
     results = [make(project, specs, Selection(), on_read=lambda *done: told.append(done))
                for make in (make_plan, partial(find_drift, look_back=20))]
-    results.append(lint_tables(project, LintOptions(), on_read=lambda *done: told.append(done))[0])
+    results.append(lint_tables(project, Choice(), on_read=lambda *done: told.append(done))[0])
     results.append(import_policies(project, specs, {}))
     return [*results, replace(collect_status(project, StatusOptions(look_back=20)), at=0), told]
 
