@@ -137,8 +137,8 @@ def test_only_pages_with_a_reason_are_longer_than_two_screens() -> None:
     assert long - set(LONG) == set()
 
 
-def test_the_readme_has_at_most_130_lines_and_small_pictures() -> None:
-    assert len(README.read_text(encoding="utf-8").splitlines()) <= 130
+def test_the_readme_has_at_most_110_lines_and_small_pictures() -> None:
+    assert len(README.read_text(encoding="utf-8").splitlines()) <= 110
     pictures = sorted((ROOT / "docs" / "images").iterdir())
     assert {each.resolve() for each in pictures} <= _links(README)
     assert [each.name for each in pictures if each.stat().st_size > 150_000] == []
