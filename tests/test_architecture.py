@@ -189,8 +189,16 @@ def test_no_two_public_classes_share_a_name() -> None:
 
 _GENERATORS = {"block_lines"}
 """Functions that only the publishers of generated pages call (``tests/*/publish.py``)."""
-_OF_THE_API = {"to_markdown", "to_html", "_repr_html_", "list_commands", "format_commands", "format_options"}
-"""Methods that users, notebooks and typer call."""
+_OF_THE_API = {
+    "to_markdown",
+    "to_html",
+    "_repr_html_",
+    "list_commands",
+    "format_commands",
+    "format_options",
+    "give_up_diffing",
+}
+"""Methods that users, notebooks, typer and deepdiff call."""
 
 
 def test_no_function_or_class_is_used_by_tests_alone() -> None:

@@ -11,11 +11,17 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import boto3
+from botocore.config import Config
+from botocore.exceptions import BotoCoreError, ClientError
+
+from tablectl.catalogs.http_client import why_no_url
 from tablectl.catalogs.registry import CatalogReader, CatalogTable, Listed, entry_name, matching
 from tablectl.delta.credentials import without_credentials
 from tablectl.delta.locations import is_absolute
 from tablectl.delta.names import TableName
-from tablectl.model.errors import LiveError, MissingError
+from tablectl.model.errors import LiveError, MissingError, UsageError
+from tablectl.policies.catalog_config import CatalogConfig
 
 MOST_NAMES = 200_000
 """The maximum number of databases in a catalog, and of tables in a database."""
@@ -80,8 +86,6 @@ class GlueCatalog(CatalogReader):
 
     def _asked(self, call: Callable[..., Mapping[str, Any]], what: str, **request: str) -> Mapping[str, Any]:
         """One request. boto3 repeats those that a busy service refuses."""
-        from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415  # slow, and there if boto3 is
-
         try:
             return call(**request, **({"CatalogId": self.account} if self.account else {}))
         except ClientError as error:
@@ -93,6 +97,23 @@ class GlueCatalog(CatalogReader):
         except BotoCoreError as error:
             hint = "log in (AWS_PROFILE, environment, role) and set `region` of the catalog in tablectl.yaml"
             raise LiveError(f"{what}: AWS Glue cannot be asked: {str(error)[:400]}", hint) from None
+
+
+def open_glue(key: str, settings: CatalogConfig, environ: Mapping[str, str]) -> CatalogReader:
+    """The catalog with the key in ``catalogs``. Makes no request. Raises ``UsageError``."""
+    if settings.url and (wrong := why_no_url(settings.url, token=True)):
+        raise UsageError(f"`catalogs.{key}.url` {wrong}", "set the endpoint of AWS Glue, or leave it out")
+    bounds = Config(connect_timeout=10, read_timeout=60, max_pool_connections=16, retries={"mode": "standard"})
+    try:
+        session = boto3.Session(
+            profile_name=settings.profile or None,
+            region_name=settings.region or environ.get("AWS_REGION") or None,
+        )
+        client = session.client("glue", endpoint_url=settings.url or None, config=bounds)
+    except (BotoCoreError, ValueError) as error:
+        hint = "set `region` and, for a profile of ~/.aws, `profile`"
+        raise UsageError(f"`catalogs.{key}`: AWS Glue cannot be opened: {error}", hint) from error
+    return GlueCatalog(client, settings.account)
 
 
 def _read(name: TableName, entry: Mapping[str, Any]) -> CatalogTable:

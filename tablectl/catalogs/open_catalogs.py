@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from urllib.parse import urlsplit
 
-from tablectl.catalogs.glue import GlueCatalog
 from tablectl.catalogs.http_client import HttpClient, token_of, why_no_url
 from tablectl.catalogs.registry import CatalogReader, Catalogs, SparkCatalog
 from tablectl.catalogs.unity import UnityCatalog
@@ -59,24 +58,10 @@ def _unity(key: str, settings: CatalogConfig, environ: Mapping[str, str]) -> Cat
 
 def _glue(key: str, settings: CatalogConfig, environ: Mapping[str, str]) -> CatalogReader:
     try:
-        import boto3  # noqa: PLC0415  # slow to import, and only for this type
-        from botocore.config import Config  # noqa: PLC0415
-        from botocore.exceptions import BotoCoreError  # noqa: PLC0415
+        from tablectl.catalogs.glue import open_glue  # noqa: PLC0415  # it needs boto3, which is slow to load
     except ImportError as error:
         raise UsageError(f"`catalogs.{key}.type: glue` needs boto3", INSTALL_BOTO3) from error
-    if settings.url and (wrong := why_no_url(settings.url, token=True)):
-        raise UsageError(f"`catalogs.{key}.url` {wrong}", "set the endpoint of AWS Glue, or leave it out")
-    bounds = Config(connect_timeout=10, read_timeout=60, max_pool_connections=16, retries={"mode": "standard"})
-    try:
-        session = boto3.Session(
-            profile_name=settings.profile or None,
-            region_name=settings.region or environ.get("AWS_REGION") or None,
-        )
-        client = session.client("glue", endpoint_url=settings.url or None, config=bounds)
-    except (BotoCoreError, ValueError) as error:
-        hint = "set `region` and, for a profile of ~/.aws, `profile`"
-        raise UsageError(f"`catalogs.{key}`: AWS Glue cannot be opened: {error}", hint) from error
-    return GlueCatalog(client, settings.account)
+    return open_glue(key, settings, environ)
 
 
 WITHOUT_SPARK: Mapping[str, Callable[[str, CatalogConfig, Mapping[str, str]], CatalogReader]] = {

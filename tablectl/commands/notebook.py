@@ -21,6 +21,7 @@ from tablectl.model.safe_text import escape_output
 from tablectl.planning.drift import Drift
 from tablectl.planning.plan_file import digest_of, dump_plan
 from tablectl.policies.read_config import load_config
+from tablectl.reports.document_html import fragment_html
 from tablectl.reports.mask import Mask
 from tablectl.reports.plan_report import document_of_plan
 from tablectl.reports.render import ReportFormat, format_of, render, suffixes
@@ -53,8 +54,6 @@ def report(result: Result, form: str) -> str:
 
 def fragment(result: Result) -> str:
     """The verdict and the table of a result, for a notebook's cell."""
-    from tablectl.reports.document_html import fragment_html  # noqa: PLC0415  # it loads jinja2
-
     return escape_output(fragment_html(_document(result, Context(now=SystemClock().utc()))))
 
 

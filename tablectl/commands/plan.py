@@ -78,6 +78,7 @@ from tablectl.planning.plan_file import FORMAT, MAX_BYTES, MOST_SHARDS, Shard, d
 from tablectl.planning.plan_table import fails_writers, plan_table, refused_plan, writers_matter
 from tablectl.planning.plan_upkeep import upkeep_forecasts
 from tablectl.planning.violations import violations
+from tablectl.policies.changed_policies import besides_settings
 from tablectl.policies.config import environment_variables
 from tablectl.policies.declared_tables import Specs, TableSpec, expand
 from tablectl.policies.read_config import FILE, config_values, load_config
@@ -335,8 +336,6 @@ def changes_besides(located: LocatedTable, specs: Specs, selection: Selection) -
     earlier = selection.earlier
     if earlier is None:
         return None
-    from tablectl.policies.changed_policies import besides_settings  # noqa: PLC0415  # as in ``chosen_tables``
-
     profiles = specs.declarations.profiles
     found = {spec.name.text: besides_settings(earlier.before(spec), spec, profiles) for spec, _ in located.tables}
     left_out = {spec.name.text for spec, _ in located.tables} | {each.name for each in located.failures}

@@ -9,13 +9,17 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TextIO
 
+from rich.console import Console, Group
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
 from tablectl.applying.events import DONE, PROGRESS, RELEASED, RunEvent, Standing, left_text, progress_text
 from tablectl.documents.style import printable_lines
 from tablectl.model.safe_text import escape_output, printable
 
 if TYPE_CHECKING:  # slow to load, and needed on terminals only
-    from rich.console import Console, RenderableType
-    from rich.text import Text
+    from rich.console import RenderableType
 
 REMIND_EVERY = 30.0
 """Seconds after which a log repeats that something is still in progress."""
@@ -174,9 +178,6 @@ class Screen:
 
         If there are many tables, those whose step began last come first: the others wait.
         """
-        from rich.console import Group  # noqa: PLC0415  # see above
-        from rich.table import Table  # noqa: PLC0415
-
         width = min(_LONGEST_NAME, self._console.width * 2 // 5)
         table = Table.grid(padding=(0, 1), expand=True)
         table.add_column(no_wrap=True, max_width=width, style="bold")
@@ -193,8 +194,6 @@ class Screen:
 
     def _bar(self, standing: Standing) -> Text:
         """``━━━━━━━━━━──────────  12 of 40 tables done, about 5 min left``."""
-        from rich.text import Text  # noqa: PLC0415  # see above
-
         full = _BAR * standing.done // standing.total
         said = f"  {standing.done:,} of {standing.total:,} tables done"
         if (left := _until(self._end, self._now())) is not None:
@@ -211,8 +210,6 @@ class Screen:
             yield ", ".join(parts)
 
     def _start(self) -> None:
-        from rich.live import Live  # noqa: PLC0415  # see above
-
         self._live = Live(
             console=self._console,
             get_renderable=self.render,
@@ -224,8 +221,6 @@ class Screen:
 
 
 def _literal(text: str) -> Any:
-    from rich.text import Text  # noqa: PLC0415  # see above
-
     return Text(escape_output(printable(text)))
 
 
@@ -265,8 +260,6 @@ def lines(say: Callable[[str], None]) -> Iterator[Lines]:
 @contextmanager
 def screen(stream: TextIO, environ: Mapping[str, str]) -> Iterator[Screen]:
     """A display on a terminal, removed at the end."""
-    from rich.console import Console  # noqa: PLC0415  # see above
-
     shown = Screen(Console(file=stream, no_color=bool(environ.get("NO_COLOR")) or None, emoji=False))
     try:
         yield shown

@@ -14,11 +14,17 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from tablectl.attributes.policy import VALUE_TYPES
+from tablectl.catalogs.open_catalogs import connector_conf, open_catalogs
 from tablectl.delta.credentials import server_text
 from tablectl.delta.databricks_runtimes import Runtime
 from tablectl.delta.dialects import dialect_of
 from tablectl.delta.names import TableName
+from tablectl.engine import spark
 from tablectl.engine.interface import Catalog, Engine, EngineOptions
+from tablectl.engine.sql_endpoint import open_endpoint
+from tablectl.log.disk_cache import DiskCache, cache_directory
+from tablectl.log.reader import read_table
+from tablectl.log.state import TableCache
 from tablectl.model.errors import EngineError, InputError, PlanFileError, UsageError
 from tablectl.model.plan import Plan
 from tablectl.model.table import LOOK_BACK, Depth, LiveTable
@@ -40,11 +46,12 @@ from tablectl.policies.repository import (
 )
 from tablectl.policies.variables import Variables
 from tablectl.reports.mask import Mask
+from tablectl.storage.mounts import own_place
 from tablectl.storage.object_stores import StoreOptions
+from tablectl.storage.records import open_records
 
 if TYPE_CHECKING:  # they load obstore and SSL, which `validate` and `explain` do without
     from tablectl.catalogs.registry import Catalogs
-    from tablectl.log.state import TableCache
     from tablectl.storage.records import RecordStore
 
 SHARED = "shared"
@@ -99,9 +106,6 @@ class Engines:
         """An engine whose commits carry the stamp. The caller closes it."""
         if self._source.open is not None:
             return self._source.open(stamp)
-        from tablectl.catalogs.open_catalogs import connector_conf  # noqa: PLC0415  # see the module docstring
-        from tablectl.engine import spark  # noqa: PLC0415  # as above
-
         check_merged(self._config.unmerged)
         engine = self._config.engine
         remote = engine.server
@@ -128,8 +132,6 @@ class Engines:
             self._source.on_start(what)
             self._told.add(what)
         if remote and remote.startswith((THRIFT, WAREHOUSE)):
-            from tablectl.engine.sql_endpoint import open_endpoint  # noqa: PLC0415  # as above
-
             return open_endpoint(remote, options, os.environ, stamp)
         return spark.open_spark(options, stamp)
 
@@ -311,8 +313,6 @@ class Project:
         check_merged(self.config.unmerged)
         if not self.config.catalogs:
             return None
-        from tablectl.catalogs.open_catalogs import open_catalogs  # noqa: PLC0415  # see the module docstring
-
         if any(each.login == "databricks" for each in self.config.catalogs.values()):
             self.source.on_start("logging in to Databricks")
         return open_catalogs(self.config.catalogs, self.engines.start, self.environ)
@@ -361,20 +361,13 @@ class Project:
 
     def records(self, location: str) -> RecordStore:
         """The lease records of the table at a location. Raises ``LiveError`` if its folder is a link."""
-        from tablectl.storage.mounts import own_place  # noqa: PLC0415  # see the module docstring
-        from tablectl.storage.records import open_records  # noqa: PLC0415
-
         return open_records(location, self.config.state, own_place(location), self.stores)
 
     @cached_property
     def cache(self) -> TableCache:
         """What earlier reads of tables left, in the configured directory or in the user's, if the project uses it."""
-        from tablectl.log.state import TableCache  # noqa: PLC0415  # see the module docstring
-
         if not self.cached:
             return TableCache()
-        from tablectl.log.disk_cache import DiskCache, cache_directory  # noqa: PLC0415
-
         check_merged(self.config.unmerged)
         configured = self.directory / self.config.cache if self.config.cache else None
         directory = configured or cache_directory(self.environ)
@@ -384,8 +377,6 @@ class Project:
         """A live table, by default with its history and its write history. The engine is asked for its location only if
         neither the name nor the policy has it. Raises ``LiveError`` if it cannot be read.
         """
-        from tablectl.log.reader import read_table  # noqa: PLC0415  # see the module docstring
-
         location = name.parts[0] if name.is_path else (spec and spec.location) or self.open_catalog().location(name)
         depth = depth or Depth(LOOK_BACK, writers=lambda _live: True)
         return read_table(name, location, depth, cache=self.cache, options=self.stores)

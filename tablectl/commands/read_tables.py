@@ -29,6 +29,7 @@ from tablectl.model.patterns import (
 from tablectl.model.plan import TableFailure
 from tablectl.model.table import Depth, LiveTable
 from tablectl.planning.plan_file import Shard
+from tablectl.policies.changed_policies import policies_at, policies_in
 from tablectl.policies.declared_tables import Specs, TableSpec, digest_of_tables, expand
 from tablectl.policies.merge_layers import Layer
 from tablectl.policies.read_config import BASE
@@ -61,8 +62,6 @@ def chosen_tables(project: Project, choice: Choice, shard: Shard | None = None) 
     base, given = project.environ.get(BASE), (project.config, project.given, project.environ)
     if not choice.changed_since and not base:
         return specs, selection
-    from tablectl.policies.changed_policies import policies_at, policies_in  # noqa: PLC0415  # Git's archives
-
     if not choice.changed_since:
         return specs, replace(selection, earlier=policies_in(Path(base or "").parent, *given))
     earlier = policies_at(choice.changed_since, project.directory, *given)

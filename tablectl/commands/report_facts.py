@@ -13,10 +13,13 @@ from pathlib import Path
 from time import monotonic, time
 from typing import Any
 
+from tablectl.applying.approval import policies_digest
 from tablectl.commands.output import Output
 from tablectl.commands.project import Project
 from tablectl.commands.report_files import ReportFiles, below_root
 from tablectl.leases.clock import SystemClock
+from tablectl.leases.owner import current_owner
+from tablectl.log.stream_checkpoint import read_streams
 from tablectl.model.errors import TablectlError
 from tablectl.model.plan import Plan
 from tablectl.planning.plan_file import digest_of
@@ -80,8 +83,6 @@ def streams_of(plan: Plan, project: Project) -> Mapping[str, tuple[str, ...]]:
     declared = [table for table in plan.tables if table.basis.options.streams]
     if not declared:
         return {}
-    from tablectl.log.stream_checkpoint import read_streams  # noqa: PLC0415  # few tables have declared streams
-
     with Stores(project.stores) as stores:
         return {
             table.name: stream_lines(
@@ -95,8 +96,6 @@ def streams_of(plan: Plan, project: Project) -> Mapping[str, tuple[str, ...]]:
 
 def _policies_now(plan: Plan, project: Project, paths: Paths, out: Output) -> Specs:
     """The policies with the lines for a plan. None if they cannot be read: reports are written without lines."""
-    from tablectl.applying.approval import policies_digest  # noqa: PLC0415  # it loads the apply
-
     try:
         specs = project.any_policies(paths)
     except TablectlError as error:
@@ -109,8 +108,6 @@ def _policies_now(plan: Plan, project: Project, paths: Paths, out: Output) -> Sp
 
 def context_here(saved: Path | None = None, about: Context = _NOTHING) -> Context:
     """The directory and CI run of this command, for reports."""
-    from tablectl.leases.owner import current_owner  # noqa: PLC0415  # it loads sockets, which a plan as text does without
-
     context = replace(
         about,
         root=below_root(Path().absolute()),

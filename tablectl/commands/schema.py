@@ -10,6 +10,7 @@ import typer
 from tablectl.model.errors import ExitCode
 from tablectl.policies.config import config_schema
 from tablectl.policies.schemas import policy_schema
+from tablectl.reports import schema
 
 _Document = Literal["policies", "config", "plan", "run", "drift", "status"]
 
@@ -38,8 +39,6 @@ def _schema(of: _Document) -> Mapping[str, Any]:
         return policy_schema()
     if of == "config":
         return config_schema()
-    from tablectl.reports import schema  # noqa: PLC0415  # loads what reads the logs of tables
-
     return {
         "plan": schema.plan_schema,
         "run": schema.run_schema,

@@ -26,6 +26,7 @@ from tablectl.policies.yaml_nodes import SourceFile
 from tablectl.reports.lint_document import counted, findings_lines
 from tablectl.reports.render import ReportFormat
 from tablectl.reports.report_context import Context
+from tablectl.reports.sarif import findings_sarif, problems_sarif
 from tablectl.support.typed_json import json_form
 
 _Format = Annotated[ReportFormat, output_format((*TEXT_AND_JSON, ReportFormat.SARIF))]
@@ -161,7 +162,5 @@ def _findings_sarif(checked: Mapping[str, _Checked], linted: Linted) -> str:
 
 def _sarif(found: Linted | Sequence[Problem], sources: Sources = MappingProxyType({})) -> str:
     """Findings, or the problems of policies that are not valid."""
-    from tablectl.reports.sarif import findings_sarif, problems_sarif  # noqa: PLC0415  # it loads the reports of all commands
-
     context = Context(root=below_root(Path().absolute()), sources=sources)
     return findings_sarif(found, context, "validate") if isinstance(found, Linted) else problems_sarif(found, context)

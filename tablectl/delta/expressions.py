@@ -94,8 +94,7 @@ def why_no_condition(text: str) -> str:
         found = _parsed(text)
     except ValueError as error:
         return str(error)
-    from sqlglot import exp  # noqa: PLC0415  # see the module docstring
-
+    exp = _sqlglot().exp
     if found.find(exp.Query, exp.Subquery, exp.Table):
         return "has a query: a constraint is about one row"
     if found.find(exp.Placeholder, exp.Parameter, exp.SessionParameter):
@@ -158,8 +157,7 @@ def columns_in(text: str) -> tuple[tuple[str, ...], ...]:
         found = _parsed(text)
     except ValueError:
         return ()
-    from sqlglot import exp  # noqa: PLC0415  # see the module docstring
-
+    exp = _sqlglot().exp
     named = (tuple(part.name for part in each.parts) for each in found.find_all(exp.Column, bfs=False))
     return tuple(dict.fromkeys(each for each in named if each and all(each)))
 
@@ -172,25 +170,28 @@ def condition_of(text: str) -> Any:
         return None
 
 
+def _sqlglot() -> Any:
+    import sqlglot  # noqa: PLC0415  # see the module docstring
+
+    return sqlglot
+
+
 def _parsed(text: str) -> Any:
     """The root of an expression. Raises ``ValueError`` with the reason, as a clause."""
-    from sqlglot import exp  # noqa: PLC0415  # see the module docstring
-    from sqlglot.dialects import Databricks  # noqa: PLC0415
-    from sqlglot.errors import ParseError, SqlglotError  # noqa: PLC0415
-
-    dialect, sql = Databricks(), f"{_START}{text}\n)"
+    sqlglot = _sqlglot()
+    exp, dialect, sql = sqlglot.exp, sqlglot.dialects.Databricks(), f"{_START}{text}\n)"
     try:
         tokens = dialect.tokenize(sql)
         check_types(tokens, dialect.parser_class.TYPE_TOKENS, _DEEPEST_TYPES)
         statements = dialect.parser().parse(tokens, sql)
     except RecursionError:
         raise ValueError("is nested too deeply") from None
-    except ParseError as error:
+    except sqlglot.errors.ParseError as error:
         first = error.errors[0] if error.errors else {}
         near = str(first.get("highlight") or "").strip()
         place = "at its end" if near in {"", ")"} else f"at {near[:40]!r}"
         raise ValueError(f"is not an expression: it cannot be read {place}") from None
-    except SqlglotError:
+    except sqlglot.errors.SqlglotError:
         raise ValueError("is not an expression") from None
     where = statements[0].args.get("where") if len(statements) == 1 and isinstance(statements[0], exp.Delete) else None
     if where is None or not isinstance(where.this, exp.Paren):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 import unicodedata
 from collections.abc import Sequence
@@ -77,8 +78,6 @@ def cut(value: str) -> str:
     """
     if len(value) <= LONGEST_VALUE:
         return value
-    import hashlib  # noqa: PLC0415  # takes 3 ms to load, and such values are rare
-
     digest = hashlib.sha256(value.encode(errors="surrogatepass")).hexdigest()[:32]
     return f"{scrub(value[:1000])[:_SHOWN]:<{_SHOWN}}… ({len(value):,} characters, SHA-256 {digest})"
 

@@ -6,28 +6,19 @@ They are code of the environment, as tablectl itself is.
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
-from importlib.machinery import PathFinder
+from importlib.metadata import EntryPoint, entry_points
 from inspect import getdoc
-from pathlib import Path
-from typing import TYPE_CHECKING
 
 from tablectl.lint_rules.rule import LintRule
-
-if TYPE_CHECKING:  # it takes 20 ms to load, and few environments have rules
-    from importlib.metadata import EntryPoint
 
 GROUP = "tablectl.lint_rules"
 FAILED = "R001"
 """The code of the finding that a rule could not be loaded, or did not end as it should."""
 OWN_CODE = "^[A-Z]{2,16}[0-9]{1,6}$"
 """The codes that rules can have. Built-in ones have one letter."""
-_EGG = ".egg"
-_INSTALLED = (".dist-info", ".egg-info", _EGG)
-"""How the names of what an installer leaves end."""
 
 
 def is_own_code(text: str) -> bool:
@@ -78,14 +69,14 @@ class OwnRule:
 
 def own_rule_codes() -> tuple[str, ...]:
     """The codes of all rules, without loading any of them."""
-    return tuple(sorted({each.name for each in _entry_points() if is_own_code(each.name)}))
+    return tuple(sorted({each.name for each in entry_points(group=GROUP) if is_own_code(each.name)}))
 
 
 @cache
 def own_rules() -> tuple[OwnRule, ...]:
     """All rules, by code. A rule that cannot be loaded, and a second rule of one code, says so instead of checking."""
     found: dict[str, OwnRule] = {}
-    for each in sorted(_entry_points(), key=lambda each: (each.name, each.value)):
+    for each in sorted(entry_points(group=GROUP), key=lambda each: (each.name, each.value)):
         rule = _load(each)
         first = found.setdefault(rule.code, rule)
         if first is not rule and first.trouble == "":
@@ -106,36 +97,6 @@ def documentation_of(rule: OwnRule) -> LintRule:
         fix="Change the table or its policy as the message says.",
         source=f"the entry point {rule.code} of {rule.package}",
     )
-
-
-def _entry_points() -> Iterable[EntryPoint]:
-    if not _may_offer_rules():
-        return ()
-    from importlib.metadata import entry_points  # noqa: PLC0415  # see above
-
-    return entry_points(group=GROUP)
-
-
-def _may_offer_rules() -> bool:
-    """Whether a package could offer rules: one in a directory whose entry points name the group, or any elsewhere."""
-    others = any(each is not PathFinder and hasattr(each, "find_distributions") for each in sys.meta_path)
-    return others or any(map(_may_offer_in, sys.path))
-
-
-def _may_offer_in(place: str) -> bool:
-    """Whether a package in one place of ``sys.path`` could."""
-    try:
-        installed = [each for each in Path(place).iterdir() if each.name.endswith(_INSTALLED)]
-    except OSError:
-        return Path(place).is_file()  # an archive
-    return any(each.suffix == _EGG or _names_group(each) for each in installed)
-
-
-def _names_group(info: Path) -> bool:
-    try:
-        return GROUP.encode() in (info / "entry_points.txt").read_bytes()
-    except OSError:  # most packages have no entry points
-        return False
 
 
 def _load(entry: EntryPoint) -> OwnRule:

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from hashlib import sha256
 from pkgutil import get_data
+from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from tablectl.documents.document import Cell, Document
@@ -89,11 +89,13 @@ def _asset(name: str) -> str:
 
 
 @cache
-def _environment() -> Environment:
-    made = Environment(
+def _environment() -> Any:
+    import jinja2  # noqa: PLC0415  # slow to load, and needed for pages alone
+
+    made = jinja2.Environment(
         autoescape=True,
-        loader=PackageLoader("tablectl.reports"),
-        undefined=StrictUndefined,
+        loader=jinja2.PackageLoader("tablectl.reports"),
+        undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
         finalize=_shown,

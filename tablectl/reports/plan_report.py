@@ -1,21 +1,22 @@
 """A plan as one ``Document``, from which every format is rendered. Masked values are hidden here.
 
 Parts that only some formats need (JSON, the tables of SARIF and JUnit, a part for each table) are made when they are
-rendered: 10,000 parts take ten seconds. Their modules are loaded then: each plan on a terminal would load them.
+rendered: 10,000 parts take ten seconds.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 
-from tablectl.documents.document import Case, CommentEnd, Document, ForPrograms, Result
+from tablectl.documents.document import Document, ForPrograms
 from tablectl.model.plan import Plan
 from tablectl.planning.plan_file import digest_of, dump_plan
+from tablectl.reports.comment_parts import end_of_plan
 from tablectl.reports.mask import Mask
 from tablectl.reports.plan_document import plan_document
 from tablectl.reports.report_context import Context
+from tablectl.reports.result_documents import plan_cases, plan_results
 from tablectl.reports.table_groups import plan_groups
 from tablectl.support.json_text import write_json
 from tablectl.support.typed_json import json_form
@@ -26,17 +27,12 @@ def document_of_plan(plan: Plan, mask: Mask, context: Context) -> Document:
     masked = mask.plan(plan)
     groups = plan_groups(masked)
     programs = ForPrograms(
-        results=partial(_plan_results, masked, context),
-        cases=partial(_plan_cases, masked, context),
+        results=partial(plan_results, masked, context.refused),
+        cases=partial(plan_cases, masked, context),
         failed=bool(plan.failures),
         seconds=context.seconds,
         at=context.began,
     )
-
-    def comment() -> CommentEnd:
-        from tablectl.reports.comment_parts import end_of_plan  # noqa: PLC0415  # see the module docstring
-
-        return end_of_plan(masked, groups, context)
 
     return replace(
         plan_document(masked, context, groups),
@@ -44,20 +40,8 @@ def document_of_plan(plan: Plan, mask: Mask, context: Context) -> Document:
         hint="`--verbose` shows each table, with its SQL, reasons and rollback.",
         in_full=partial(plan_document, masked, context, groups, each_table=True),
         programs=programs,
-        comment=comment,
+        comment=partial(end_of_plan, masked, groups, context),
     )
-
-
-def _plan_results(plan: Plan, context: Context) -> Iterator[Result]:
-    from tablectl.reports.result_documents import plan_results  # noqa: PLC0415  # see the module docstring
-
-    return plan_results(plan, context.refused)
-
-
-def _plan_cases(plan: Plan, context: Context) -> Iterator[Case]:
-    from tablectl.reports.result_documents import plan_cases  # noqa: PLC0415  # see the module docstring
-
-    return plan_cases(plan, context)
 
 
 def _plan_json(plan: Plan, masked: Plan, mask: Mask, context: Context) -> str:

@@ -1,4 +1,4 @@
-"""Render a document in any format. Each format's module is loaded when it is used."""
+"""Render a document in any format."""
 
 from __future__ import annotations
 
@@ -7,7 +7,12 @@ from enum import StrEnum
 
 from tablectl.documents.document import Document
 from tablectl.documents.style import Style
+from tablectl.reports.document_html import document_html
+from tablectl.reports.document_markdown import document_markdown
+from tablectl.reports.document_text import document_text
+from tablectl.reports.junit import document_junit
 from tablectl.reports.report_context import Context
+from tablectl.reports.sarif import document_sarif
 from tablectl.support.json_text import write_json
 from tablectl.support.typed_json import json_form
 
@@ -50,24 +55,14 @@ def render(document: Document, form: ReportFormat, style: Style, context: Contex
     """A document as a report. ``style`` and ``verbose`` are for text."""
     match form:
         case ReportFormat.TEXT:
-            from tablectl.reports.document_text import document_text  # noqa: PLC0415  # see above
-
             return document_text(document, style, verbose=verbose)
         case ReportFormat.JSON:
             return document.json() if document.json else write_json(json_form(document.record), indent=2) + "\n"
         case ReportFormat.MARKDOWN:
-            from tablectl.reports.document_markdown import document_markdown  # noqa: PLC0415
-
             return document_markdown(document)
         case ReportFormat.JUNIT:
-            from tablectl.reports.junit import document_junit  # noqa: PLC0415
-
             return document_junit(document, context)
         case ReportFormat.SARIF:
-            from tablectl.reports.sarif import document_sarif  # noqa: PLC0415
-
             return document_sarif(document, context)
         case ReportFormat.HTML:
-            from tablectl.reports.document_html import document_html  # noqa: PLC0415
-
             return document_html(document, context)

@@ -14,6 +14,7 @@ from tablectl.delta.names import LOG
 from tablectl.model.errors import LiveError
 from tablectl.model.store_options import FAMILIES
 from tablectl.storage.disk_log import DiskLog, each_data_file
+from tablectl.storage.object_log import LogBucket, ObjectLog
 from tablectl.storage.object_stores import BucketError, Provider, RetryLimits, StoreOptions, open_bucket
 from tablectl.storage.table_log import DataFile, TableLog
 from tablectl.support.compat import Self
@@ -22,7 +23,6 @@ if TYPE_CHECKING:  # most commands need none of them, and writers never the reco
     from obstore.store import ObjectStore
 
     from tablectl.model.catalog_answers import CatalogEntry, ManagedTable
-    from tablectl.storage.object_log import LogBucket, ObjectLog
 
 _PATIENCE = RetryLimits(tries=5, seconds=30)
 """obstore's default retries for three minutes, which looks like a hang to users."""
@@ -58,8 +58,6 @@ class Stores:
             split = urlsplit(place.replace("#", "%23").replace("?", "%3F"))
         except ValueError as error:
             raise LiveError(f"{location!r} is not a location: {error}") from error
-        from tablectl.storage.object_log import ObjectLog  # noqa: PLC0415  # see its docstring
-
         prefix = split.path.replace("%23", "#").replace("%3F", "?").strip("/")
         return ObjectLog(self._bucket(split.scheme, split.netloc, place), prefix, place, folder)
 
@@ -83,8 +81,6 @@ class Stores:
         return self._options.access.entry(location) if self._options.access else None
 
     def _bucket(self, scheme: str, authority: str, place: str) -> LogBucket:
-        from tablectl.storage.object_log import LogBucket  # noqa: PLC0415
-
         root, provider = f"{scheme}://{authority}", None
         if self._options.access is not None and (provider := self._options.access.provider(place)) is not None:
             root = place  # a catalog's credentials open one table alone

@@ -61,20 +61,16 @@ def differences(before: object, after: object, same: Same = lambda *_: None) -> 
         ignore_private_variables=False,
         custom_operators=[asked],
     )
-    levels = {tuple(each.path(output_format="list")): each for some in found.values() for each in some}
-    if not levels and not asked.excused:  # what deepdiff does not see differs all the same
+    parts: dict[Path, FoundDifference] = {}
+    for report, levels in found.items():
+        added, removed = report.endswith("_added"), report.endswith("_removed")
+        for level in levels:
+            path = tuple(level.path(output_format="list"))
+            old, new = None if added else level.t1, None if removed else level.t2
+            parts[path] = FoundDifference(path, "added" if added else "removed" if removed else "changed", old, new)
+    if not parts and not asked.excused:  # what deepdiff does not see differs all the same
         return (FoundDifference((), "changed", before, after),)
-    return tuple(_difference(path, level) for path, level in sorted(levels.items(), key=lambda each: _order(each[0])))
-
-
-def _difference(path: Path, level: DiffLevel) -> FoundDifference:
-    from deepdiff.helper import notpresent  # noqa: PLC0415  # see the module docstring
-
-    kind: Literal["added", "removed", "changed"] = "changed"
-    if level.t1 is notpresent or level.t2 is notpresent:
-        kind = "added" if level.t1 is notpresent else "removed"
-    before, after = (None if each is notpresent else each for each in (level.t1, level.t2))
-    return FoundDifference(path, kind, before, after)
+    return tuple(parts[path] for path in sorted(parts, key=_order))
 
 
 def _order(path: Path) -> list[tuple[int, str]]:

@@ -34,13 +34,13 @@ from tablectl.writers.gate_entry import UNDELETED, GateEntry, GuardTimeout, Stor
 from tablectl.writers.keepalive import GuardThread, start
 from tablectl.writers.options import GuardOptions, GuardSettings, ModeName, Table, guard_options
 from tablectl.writers.retry import check_plain
+from tablectl.writers.statement_log import StatementLog
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
     from typing import Unpack
 
     from tablectl.leases.lease_records import RunningStatement
-    from tablectl.writers.statement_log import StatementLog
 
 _UNGUARDED = "this write goes on without a look at the gate, and an apply may fail it"
 ENDING = "tablectl-guard-end"
@@ -344,8 +344,6 @@ class _Entry:
 
     @cached_property
     def _log(self) -> StatementLog:
-        from tablectl.writers.statement_log import StatementLog  # noqa: PLC0415  # few writers ever need it
-
         return StatementLog(self._location)
 
     def _look(self, running: RunningStatement) -> Future[bool]:

@@ -11,7 +11,7 @@ import pytest
 
 from tablectl.commands import apply, plan, report_facts
 from tablectl.commands import output as output_module
-from tablectl.reports import document_markdown
+from tablectl.reports import render
 from tests.commands.conftest import Cli, FakeSpark, Repository
 
 
@@ -131,7 +131,7 @@ def test_a_disk_that_is_full_under_the_result(
 def test_one_report_that_cannot_be_made_keeps_no_other_back(
     cli: Cli, one: Repository, fake_spark: FakeSpark, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(document_markdown, "document_markdown", broken)
+    monkeypatch.setattr(render, "document_markdown", broken)
     result = cli("apply", "--yes", "--report", "run.md", "--report", "run.html")
     assert (result.code, Path("run.html").exists(), Path("run.md").exists()) == (5, True, False)
     assert result.out.splitlines()[-1] == "Apply: 1 applied; 1 commit made."

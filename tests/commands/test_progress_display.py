@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 import threading
 from io import StringIO
 from typing import Any
@@ -282,22 +281,6 @@ def test_a_note_while_the_screen_is_shown_goes_above_it() -> None:
     assert "stopping: waiting for running statements" in stream.getvalue()
     out.note("afterwards")
     assert stream.getvalue().endswith("afterwards\x1b[0m\n")
-
-
-def test_rich_is_loaded_on_terminals_alone() -> None:
-    import subprocess
-
-    code = """
-import sys
-from io import StringIO
-from tablectl.commands.output import Output
-from tablectl.applying.events import RunEvent
-before = {name for name in sys.modules if name.startswith("rich")}
-with Output({}, StringIO(), StringIO()).display() as notify:
-    notify(RunEvent("a", "verify", "verify"))
-print(sorted({name for name in sys.modules if name.startswith("rich")} - before))
-"""
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
 
 
 def test_many_threads_may_tell() -> None:
