@@ -365,6 +365,19 @@ class BrokenWriter:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Overwritten:
+    """A value that others set on the table, and that the plan changes."""
+
+    change: str
+    """The id of the change."""
+    who: str = ""
+    """What committed it (``Commit.source``), or the client if the commit does not say."""
+    at: int = 0
+    """When, in milliseconds since the epoch; 0 if unknown."""
+    version: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TablePlan:
     """The plan of one table."""
 
@@ -397,6 +410,8 @@ class TablePlan:
     """The writers in the log that fail on every run after the apply, the newest first: their clients are locked out,
     or they name the partition columns. At most 20.
     """
+    overwrites: Omitted[tuple[Overwritten, ...]] = ()
+    """The values of other people that the changes overwrite, as far as the known commits show it."""
 
     @property
     def table(self) -> TableName:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
-from tablectl.attributes.policy import Policy, basis_of
+from tablectl.attributes.policy import Policy, attribute, basis_of
 from tablectl.attributes.properties import Properties
 from tablectl.conflicts.past_writers import PastWriters, known_jobs, loss_of, past_writers
 from tablectl.conflicts.statement_phases import depends_on_writers, phase_of
@@ -26,9 +26,10 @@ from tablectl.model.expected_loss import (
     quietest_hour,
 )
 from tablectl.model.operations import Operation, Repartition
-from tablectl.model.plan import Basis, Change, Phase, ProtocolFact, Refusal, Statement, TablePlan
+from tablectl.model.plan import Basis, Change, Overwritten, Phase, ProtocolFact, Refusal, Statement, TablePlan
 from tablectl.model.table import LiveTable
 from tablectl.model.table_options import NO_OPTIONS, TableOptions
+from tablectl.model.writers_in_history import STAMP
 from tablectl.planning.derive_statements import DerivedTable, derive_table, operations_for, refusals_for, refused_table
 from tablectl.planning.diff import diff
 from tablectl.planning.lint import graded, lint, refused_by
@@ -41,6 +42,7 @@ from tablectl.planning.locked_out_clients import (
     protocol_findings,
     protocol_refusals,
 )
+from tablectl.support.json_text import read_json
 
 CONDITION = "DELTA_UNSUPPORTED_CATALOG_MANAGED_TABLE_OPERATION"
 _MAINTENANCE = "the catalog's owner maintains such tables; leave the setting out of the policy"
@@ -240,7 +242,31 @@ def plan_table(
         undo=derived.undo(live.name),
         loss=loss,
         broken=() if refusals else broken_writers(derived, live),
+        overwrites=() if refusals else overwritten(changes, live),
     )
+
+
+def overwritten(changes: Sequence[Change], live: LiveTable) -> tuple[Overwritten, ...]:
+    """The changes of properties that a statement of others set or unset last, by the known commits."""
+    found = []
+    for change in changes:
+        wanted = {key.lower() for key in (change.key, *attribute(change.attribute).keys) if "." in key}
+        last = next((each for each in live.known_commits if wanted & set(_named(each))), None)
+        if last and not last.user_metadata.startswith(STAMP):
+            who = last.source or last.client.text()
+            found.append(Overwritten(change=change.id, who=who, at=last.timestamp, version=last.version))
+    return tuple(found)
+
+
+def _named(commit: Commit) -> Iterator[str]:
+    """The keys that a ``SET`` or ``UNSET TBLPROPERTIES`` names, in lower case."""
+    if commit.operation not in {"SET TBLPROPERTIES", "UNSET TBLPROPERTIES"}:
+        return
+    try:
+        named = read_json(commit.parameters.get("properties", "{}"))
+    except ValueError:
+        return
+    yield from (str(key).lower() for key in named)
 
 
 def refused_plan(table: TablePlan, refusals: tuple[Refusal, ...]) -> TablePlan:

@@ -456,7 +456,9 @@ def plan_verdict(plan: Plan, groups: Sequence[Group], refused: str = "") -> Verd
         return Verdict("bad", "Refused in part" if todo else "Refused", parts)
     clauses = besides_clauses(plan)
     if todo:
-        return Verdict("pending", "; ".join((_title(groups), *clauses[:1])), (*parts, *clauses[1:]))
+        over = sum(bool(table.overwrites) for table in _changed(plan))
+        said = [f"overwrites what others set on {plural(over, 'table')}"] if over else []
+        return Verdict("pending", "; ".join((_title(groups), *said, *clauses[:1])), (*parts, *clauses[1:]))
     if clauses:
         return Verdict("pending", f"{clauses[0][:1].upper()}{clauses[0][1:]}", (*clauses[1:], all_unchanged(plan)))
     wrong = sum(any(each.severity == "error" for each in table.findings) for table in plan.standing)

@@ -37,6 +37,7 @@ from tablectl.reports.wording import (
     everything_text,
     features_text,
     first_rewrites,
+    overwritten_text,
     shown_findings,
 )
 
@@ -351,6 +352,8 @@ def _effects(tables: Sequence[TablePlan]) -> list[Effect]:
     found += [_lasting(f"breaks a writer: {message} ({_BREAKS})", "bad") for message in broken]
     if any("every" in each.readers for each in first.statements):
         found.append(Effect("every stream that reads the table stops and must be started again", "bad"))
+    if said := overwritten_text(tables):
+        found.append(_lasting(said, "pending"))
     found.append(_undo(first))
     found += [_lasting(each.message, "pending") for each in findings if each.code in _NEEDS]
     codes = {each.code for each in findings}

@@ -320,6 +320,17 @@ def late_text(commit: CommitRun) -> str:
     return f", of the apply {commit.run}{', which had lost its lease' if commit.late else ''}"
 
 
+def overwritten_text(tables: Sequence[TablePlan]) -> str:
+    """``overwrites `retention.log`, set by ann on 2026-11-20``: the newest of what others set; empty if nothing."""
+    found = sorted((each for table in tables for each in table.overwrites), key=lambda each: -each.at)
+    if not found:
+        return ""
+    first, day = found[0], time_text(found[0].at)[:10]
+    when = f" on {day}" if day else ""
+    more = f", and {plural(len(found) - 1, 'more value')} of others" if len(found) > 1 else ""
+    return f"overwrites `{first.change}`, set by {first.who}{when} in version {first.version}{more}"
+
+
 _MOST_BROKEN = 2
 
 

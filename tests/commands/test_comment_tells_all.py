@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.commands.conftest import Cli, Repository
-from tests.commands.log_lake import SPARK, append, create
+from tests.commands.log_lake import SPARK, append, create, set_property
 
 _HOUR = {"delta.deletedFileRetentionDuration": "interval 1 hours"}
 _COLUMNS = {"id": "long", "amount": "long", "day": "date", "note": "string"}
@@ -186,3 +186,11 @@ def test_a_file_without_tight_statistics_proves_nothing(repo: Repository, cli: C
     append(table, "WRITE", [added], client=SPARK)
     repo.policies({"orders": '{constraints: {large: "amount > 5"}}'})
     assert cli("plan").code == 0
+
+
+def test_a_plan_that_overwrites_what_others_set_says_who(repo: Repository, cli: Cli) -> None:
+    set_property(repo.table("orders"), "delta.logRetentionDuration", "interval 90 days")
+    repo.policies({"orders": "{retention: {log: 60 days}}"})
+    comment = reports(cli)[1]
+    assert "overwrites what others set on 1 table" in comment
+    assert "overwrites <code>retention.log</code>, set by Delta Spark 4.4.0 on 2023-11-14 in version 2" in comment

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.commands.log_lake import SPARK, append, count_rows, create
+from tests.commands.log_lake import SPARK, append, count_rows, create, set_property
 
 _GB = 1_000_000_000
 _DELTA_RS = "delta-rs:py-1.6.6"
@@ -23,6 +23,8 @@ class ReviewCase:
     decision: str
     """What a reviewer who approves only what can be taken back and fails no client for good answers."""
     reason: str
+    base: str = ""
+    """The policies of the base branch, if the pull request does not add them all."""
 
 
 _FILE = {"partitionValues": {}, "modificationTime": 0, "dataChange": True, "stats": '{"numRecords": 1}'}
@@ -78,6 +80,46 @@ def _refused(root: Path) -> Mapping[str, Path]:
     }
 
 
+def _sixty(root: Path) -> Mapping[str, Path]:
+    return {f"t{number}": _table(root, f"t{number}", files=2) for number in range(1, 61)}
+
+
+def _busy(root: Path) -> Mapping[str, Path]:
+    path = _table(root, "orders")
+    for number in range(30):
+        append(path, "MERGE", [{"add": {**_FILE, "path": f"merge-{number}.parquet", "size": 1}}])
+    return {"orders": path}
+
+
+def _drifted(root: Path) -> Mapping[str, Path]:
+    path = _table(root, "orders", features=_VECTORS)
+    set_property(path, "delta.appendOnly", "true")
+    return {"orders": path}
+
+
+def _short_lived(root: Path) -> Mapping[str, Path]:
+    path = _table(root, "orders", features=_VECTORS)
+    set_property(path, "delta.deletedFileRetentionDuration", "interval 1 hours")
+    gone = {"deletionTimestamp": 1, "dataChange": True, "size": _GB}
+    append(path, "DELETE", [{"remove": {**gone, "path": f"batch-0-{number}.parquet"}} for number in range(5)])
+    for log in (path / "_delta_log").glob("*.json"):
+        text = log.read_text()
+        told = (
+            f'{{"numRemovedFiles": "5", "numRemovedBytes": "{5 * _GB}"}}' if "remove" in text else '{"numFiles": "2"}'
+        )
+        log.write_text(text.replace('"operationParameters"', f'"operationMetrics": {told}, "operationParameters"'))
+    return {"orders": path}
+
+
+def _negative(root: Path) -> Mapping[str, Path]:
+    path = create(root / "orders", columns={"id": "long", "amount": "long"})
+    for name, least in (("a", -20), ("b", 5)):
+        stats = f'{{"numRecords": 1000, "minValues": {{"amount": {least}}}, "maxValues": {{"amount": 900}}, '
+        stats += '"nullCount": {"amount": 0}}'
+        append(path, "WRITE", [{"add": {**_FILE, "path": f"{name}.parquet", "size": 1000, "stats": stats}}])
+    return {"orders": path}
+
+
 CASES: Mapping[str, ReviewCase] = {
     "harmless": ReviewCase(
         "\n".join(
@@ -124,4 +166,41 @@ CASES: Mapping[str, ReviewCase] = {
         "reject",
         "nothing would be applied: a declared client would be locked out, and the rewrite has no consent",
     ),
+    "blocking": ReviewCase(
+        "  lake.sales.orders: {isolation: Serializable}",
+        _busy,
+        "approve at a quiet hour",
+        "each write that runs then fails once; it can be undone",
+    ),
+    "drift": ReviewCase(
+        "  lake.sales.orders: {properties: {delta.appendOnly: false}, tags: [nightly]}",
+        _drifted,
+        "ask",
+        "somebody turned delta.appendOnly on by hand, and the apply turns it off again, although the branch adds a tag",
+        base="  lake.sales.orders: {properties: {delta.appendOnly: false}}",
+    ),
+    "sixty": ReviewCase(
+        "\n".join(f"  lake.sales.t{number}: {{properties: {{owner.team: payments}}}}" for number in range(1, 61)),
+        _sixty,
+        "approve",
+        "sixty tables get one property; it can be undone, and writes that run then fail once",
+    ),
+    "upkeep": ReviewCase(
+        "  lake.sales.orders: {deletion_vectors: disabled, upkeep: {vacuum: {every: 1 day}}}",
+        _short_lived,
+        "reject",
+        "VACUUM is turned on for a table that keeps deleted files for an hour: readers and writers lose files",
+        base="  lake.sales.orders: {deletion_vectors: disabled}",
+    ),
+    "constraint": ReviewCase(
+        '  lake.sales.orders: {constraints: {positive: "amount > 0"}}',
+        _negative,
+        "reject",
+        "rows violate the constraint, so nothing would be applied",
+    ),
 }
+TEN = (
+    *("harmless", "blocking", "irreversible", "lockout", "rewrite"),
+    *("refused", "drift", "sixty", "upkeep", "constraint"),
+)
+"""Those that ``tools.review_comments`` writes."""

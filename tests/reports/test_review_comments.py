@@ -13,7 +13,8 @@ import pytest
 
 from tablectl.ci.post_comment import DEFAULT, addition, body_of
 from tests.commands.conftest import Cli, FakeSpark, Repository, cli, fake_spark, repo
-from tests.reports.review_plans import CASES, ReviewCase
+from tests.reports.review_plans import CASES, TEN, ReviewCase
+from tools.review_comments import main
 
 __all__ = ["Cli", "FakeSpark", "Repository", "cli", "fake_spark", "repo"]
 
@@ -44,7 +45,10 @@ def comment(case: ReviewCase, repo: Repository, cli: Cli, fake_spark: FakeSpark)
     return body_of(report, "plan", DEFAULT, RUN, DIGEST, addition(report, "", DIGEST, f"{RUN}/artifacts/9"))
 
 
-@pytest.mark.parametrize("name", CASES)
+KEPT = ("harmless", "rewrite", "lockout", "irreversible", "mixed", "refused")
+
+
+@pytest.mark.parametrize("name", KEPT)
 def test_the_comment_of_a_plan_to_review(
     name: str,
     repo: Repository,
@@ -56,3 +60,16 @@ def test_the_comment_of_a_plan_to_review(
     for key, value in ENVIRON.items():
         monkeypatch.setenv(key, value)
     golden(f"review-{name}.md", comment(CASES[name], repo, cli, fake_spark))
+
+
+@pytest.mark.slow
+def test_ten_comments_are_written_to_be_decided_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TABLECTL_BASE_CONFIG", "")  # which the script sets
+    main(tmp_path / "comments")
+    found = {each.stem[3:]: each.read_text(encoding="utf-8") for each in (tmp_path / "comments").iterdir()}
+    assert set(found) == set(TEN)
+    assert "overwrites what others set on 1 table" in found["drift"]
+    assert "Turns VACUUM on for 1 table" in found["upkeep"]
+    assert "goes from -20 to 900" in found["constraint"]
+    assert not any("No changes" in each for each in found.values())
