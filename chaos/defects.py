@@ -258,7 +258,7 @@ DEFECTS: tuple[Defect, ...] = (
     Defect(
         "what others undo before the end of the run is not looked for",
         "tablectl/applying/run.py",
-        "    runs |= _last_looks(window, todo, runs)\n",
+        "    runs |= _last_looks(context, todo, runs)\n",
         "",
         (f"{_APPLYING}/test_last_look.py",),
     ),
@@ -356,14 +356,14 @@ DEFECTS: tuple[Defect, ...] = (
     Defect(
         "a drain that failed goes on",
         "tablectl/applying/gate.py",
-        "        if not self._window.stamp.proceed:\n            silent =",
-        "        if self._window.stamp.override:\n            silent =",
+        "        if not self._context.stamp.proceed:\n            silent =",
+        "        if self._context.stamp.override:\n            silent =",
         (_APPLYING,),
     ),
     Defect(
         "a lease is not proven while writers are waited for",
         "tablectl/applying/gate.py",
-        "        self._lease.prove(self._window.budget)",
+        "        self._lease.prove(self._context.budget)",
         "        self._lease.prove(-1e9)",
         (_APPLYING, _WRITERS),
     ),
@@ -384,14 +384,14 @@ DEFECTS: tuple[Defect, ...] = (
     Defect(
         "a plan is not approved under the lease",
         "tablectl/applying/run_table.py",
-        "                window.approve(plan)\n",
+        "                context.approve(plan)\n",
         "",
         (_APPLYING, "tests/commands/test_approval.py"),
     ),
     Defect(
         "the name is not resolved under the lease",
         "tablectl/applying/run_table.py",
-        "                check_name(window, plan)\n",
+        "                check_name(context, plan)\n",
         "",
         (_APPLYING,),
     ),
@@ -426,7 +426,7 @@ DEFECTS: tuple[Defect, ...] = (
     Defect(
         "commits of other runs count as ours",
         "tablectl/applying/statement.py",
-        "ours = [each for each in commits if read_stamp(each.user_metadata) == session.window.stamp]",
+        "ours = [each for each in commits if read_stamp(each.user_metadata) == session.context.stamp]",
         "ours = [each for each in commits if read_stamp(each.user_metadata) is not None]",
         (_APPLYING,),
     ),

@@ -22,7 +22,7 @@ from tablectl.leases.clock import today
 from tablectl.lint_rules import DEFAULT_SEVERITIES, Severities
 from tablectl.log.reader import ReadRequest, read_many
 from tablectl.model.errors import PlanFileError, TablectlError
-from tablectl.model.plan import Change, Plan, Statement, TablePlan
+from tablectl.model.plan import Change, Plan, TablePlan
 from tablectl.model.run_report import RunOutcome
 from tablectl.model.safe_text import cut
 from tablectl.model.table import LOOK_BACK, Depth, LiveTable
@@ -183,7 +183,12 @@ class Approval:
             options = spec.options.on(today())
             fresh = plan_table(spec.policy, live, self.dialect, options, severities, self.runtime)
             _compare(plan, fresh)
-            _check_needed(missing, fresh)
+            # Refuses a statement for a change that the policy does not require of the table as it is now
+            needed = {change.id for change in fresh.changes} if fresh is not None else set()
+            for each in (change for statement in missing for change in statement.serves if change not in needed):
+                raise StopTableError(
+                    RunOutcome.REFUSED, f"{each}: the policies do not ask for it any more", _PLAN_AGAIN
+                )
         if self.max_bytes is not None:
             self._check_size(plan.name, rewritten_bytes(missing), self.max_bytes)
 
@@ -211,13 +216,6 @@ class Approval:
         what = "an unknown amount" if size is None else f"up to {size:,} bytes"
         message = f"this table rewrites {what}, others {others:,}, and at most {limit:,} bytes may be rewritten"
         raise StopTableError(RunOutcome.REFUSED, message, "raise `--max-bytes`, or apply fewer tables at a time")
-
-
-def _check_needed(missing: Sequence[Statement], fresh: TablePlan | None) -> None:
-    """Refuses a statement for a change that the policy does not require of the table as it is now."""
-    needed = {change.id for change in fresh.changes} if fresh is not None else set()
-    for each in (change for statement in missing for change in statement.serves if change not in needed):
-        raise StopTableError(RunOutcome.REFUSED, f"{each}: the policies do not ask for it any more", _PLAN_AGAIN)
 
 
 def _compare(plan: TablePlan, fresh: TablePlan | None) -> None:

@@ -20,20 +20,20 @@ _ROUNDS = 100
 """How many openings are compared if several tables have calendars of their own."""
 
 
-def calendar_of(window: RunContext, plan: TablePlan) -> Calendar:
+def calendar_of(context: RunContext, plan: TablePlan) -> Calendar:
     """The rules about a table: those of the configuration, and over them those of its policy."""
-    calendar = window.config.calendar.of(plan.table, plan.tags)
+    calendar = context.config.calendar.of(plan.table, plan.tags)
     return plan.window.over(calendar) if plan.window else calendar
 
 
-def outside(window: RunContext, plan: TablePlan, begun: datetime | None = None) -> End | None:
+def outside(context: RunContext, plan: TablePlan, begun: datetime | None = None) -> End | None:
     """Why the calendar forbids work on a table now; ``None`` if it permits it or an operator overrides it.
 
     ``begun`` is the wall-clock time at which work on the table began, if it did.
     """
-    calendar = calendar_of(window, plan)
-    now = window.clock.utc()
-    if window.stamp.override or calendar.permits(now):
+    calendar = calendar_of(context, plan)
+    now = context.clock.utc()
+    if context.stamp.override or calendar.permits(now):
         return None
     ended = calendar.closing(begun) if begun is not None and calendar.permits(begun) else None
     said = f"the window ended at {_text(ended)}" if ended else "the calendar does not allow it now"
@@ -43,13 +43,13 @@ def outside(window: RunContext, plan: TablePlan, begun: datetime | None = None) 
     return End(RunOutcome.NO_WINDOW, f"{said}; {coming}", hint)
 
 
-def opening_of(window: RunContext, plans: Sequence[TablePlan], moment: datetime) -> datetime | None:
+def opening_of(context: RunContext, plans: Sequence[TablePlan], moment: datetime) -> datetime | None:
     """The first moment from a moment on at which the calendar permits work on all of some tables; ``None`` if there is
     none within a year.
     """
-    if window.stamp.override:
+    if context.stamp.override:
         return moment
-    calendars = [calendar_of(window, plan) for plan in plans]
+    calendars = [calendar_of(context, plan) for plan in plans]
     then = moment
     for _ in range(_ROUNDS):
         openings = [calendar.opening(then) for calendar in calendars]
@@ -70,16 +70,16 @@ class CalendarWait(Wait):
 
     def check(self, now: float) -> Answer:
         """Whether the calendar permits work on all of the tables."""
-        window, tables = self._job.window, self._job.tables
-        end = next((replace(end, table=each.name) for each in tables if (end := outside(window, each))), None)
+        context, tables = self._job.context, self._job.tables
+        end = next((replace(end, table=each.name) for each in tables if (end := outside(context, each))), None)
         if end is None:
             return GO
-        utc, left = window.clock.utc(), self._job.left(now)
-        opens = opening_of(window, tables, utc)
+        utc, left = context.clock.utc(), self._job.left(now)
+        opens = opening_of(context, tables, utc)
         pause = (opens - utc).total_seconds() if opens else left + _LONGEST
         if left < _SOON or pause > left:
             return end
-        return Later(now + max(_SOON, min(pause, _LONGEST)), _CALENDAR, end.message, window.wait, otherwise=end)
+        return Later(now + max(_SOON, min(pause, _LONGEST)), _CALENDAR, end.message, context.wait, otherwise=end)
 
 
 def _text(moment: datetime | None) -> str:

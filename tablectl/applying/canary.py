@@ -81,7 +81,7 @@ def _notes_of_choice(asked: int, groups: int, chosen: int, tables: int) -> list[
 
 
 def soak(
-    window: RunContext,
+    context: RunContext,
     tables: Sequence[TablePlan],
     runs: Mapping[str, TableRun],
     rest: Sequence[TablePlan],
@@ -91,18 +91,18 @@ def soak(
     If an earlier run of the same plan changed a table, its time counts from that change. Without other tables that
     could be stopped, nothing is watched. A run that is stopped ends it.
     """
-    clock, began = window.clock, window.clock.monotonic()
-    wait, reason = _SoakWait(window, tables, runs), ""
+    clock, began = context.clock, context.clock.monotonic()
+    wait, reason = _SoakWait(context, tables, runs), ""
 
     def tell(later: Later, waited: float) -> None:
         for table in tables:
-            window.notify(later.event(table.name, waited))
+            context.notify(later.event(table.name, waited))
 
     def pause(seconds: float) -> None:
         try:
             clock.sleep(seconds)
         except StoppedError:
-            window.stop.set()
+            context.stop.set()
 
     if rest:
         answer = wait_here(wait.check, clock, tell, pause)
@@ -111,7 +111,7 @@ def soak(
         tables=tuple(wait.seen),
         soak_ms=round(wait.seconds * 1000),
         watched_ms=round((clock.monotonic() - began) * 1000),
-        stop_if=_stop_if(window.config),
+        stop_if=_stop_if(context.config),
         reason=reason,
         not_started=tuple(table.name for table in rest) if reason else (),
     )
@@ -120,34 +120,34 @@ def soak(
 class _SoakWait:
     """Whether the other tables may start, by what is seen of those that were changed first."""
 
-    def __init__(self, window: RunContext, tables: Sequence[TablePlan], runs: Mapping[str, TableRun]) -> None:
-        self._window = window
+    def __init__(self, context: RunContext, tables: Sequence[TablePlan], runs: Mapping[str, TableRun]) -> None:
+        self._context = context
         self._tables = tables
         self._runs = runs
-        self.seconds = window.config.soak * 60
+        self.seconds = context.config.soak * 60
         """Seconds for which a table is watched after its change."""
-        self._began, self._at = window.clock.monotonic(), window.clock.utc().timestamp()
+        self._began, self._at = context.clock.monotonic(), context.clock.utc().timestamp()
         self._watched: Sequence[Baseline | CanaryTable] = ()
         self.seen = [CanaryTable(table=table.name) for table in tables]
 
     def check(self, now: float) -> Answer:
         """Look at the logs of the tables."""
-        if self._window.stop.is_set():
+        if self._context.stop.is_set():
             return GO  # no table starts in a run that is stopped
         waited = now - self._began
         found = self._watched or [CanaryTable(table=table.name, unknown=("not read yet",)) for table in self._tables]
         self._watched = [
-            _find_baseline(self._window, table, self._at) if _is_unread(each) else each
+            _find_baseline(self._context, table, self._at) if _is_unread(each) else each
             for table, each in zip(self._tables, found, strict=True)
         ]
-        self.seen = [_look(self._window, each, waited) for each in self._watched]
+        self.seen = [_look(self._context, each, waited) for each in self._watched]
         times = (
             _time_of(self._runs[table.name], each, self.seconds, self._at)
             for table, each in zip(self._tables, self._watched, strict=True)
         )
         most = max(times)
         left = most - waited
-        reason = _why_rest_stays(self._window.config, self.seen, self._runs, over=left < _NOW)
+        reason = _why_rest_stays(self._context.config, self.seen, self._runs, over=left < _NOW)
         if reason:
             return End(RunOutcome.NO_WINDOW, reason, STOPPED_HINT)
         if left < _NOW:
@@ -157,33 +157,33 @@ class _SoakWait:
         return Later(now + pause, _SOAK, words, most)
 
 
-def _look(window: RunContext, watched: Baseline | CanaryTable, waited: float) -> CanaryTable:
+def _look(context: RunContext, watched: Baseline | CanaryTable, waited: float) -> CanaryTable:
     """What is seen of a table after some seconds. The clock of its log may be ahead of ours."""
     if isinstance(watched, CanaryTable):
         return watched
-    name, now = watched.table.name, max(window.clock.utc().timestamp(), watched.since + waited)
-    seen = of_table(name, lambda: observe(window.reader, watched, now))
+    name, now = watched.table.name, max(context.clock.utc().timestamp(), watched.since + waited)
+    seen = of_table(name, lambda: observe(context.reader, watched, now))
     return CanaryTable(table=name, unknown=(one_line(seen),)) if isinstance(seen, TablectlError) else seen
 
 
-def _find_baseline(window: RunContext, table: TablePlan, began: float) -> Baseline | CanaryTable:
+def _find_baseline(context: RunContext, table: TablePlan, began: float) -> Baseline | CanaryTable:
     """What to compare a table with; or why it is not watched. Each of its commits for this plan counts, also those of
     an earlier run that was stopped.
     """
-    found = of_table(table.name, lambda: _baseline(window, table, began))
+    found = of_table(table.name, lambda: _baseline(context, table, began))
     if isinstance(found, TablectlError):
         return CanaryTable(table=table.name, unknown=(f"its log cannot be read: {one_line(found)}",))
     return found
 
 
-def _baseline(window: RunContext, table: TablePlan, began: float) -> Baseline | CanaryTable:
-    commits = window.reader.commits(table.location, after=table.version)
-    made = [each for each in commits if _is_ours(each, window.stamp.plan)]
+def _baseline(context: RunContext, table: TablePlan, began: float) -> Baseline | CanaryTable:
+    commits = context.reader.commits(table.location, after=table.version)
+    made = [each for each in commits if _is_ours(each, context.stamp.plan)]
     if not made:
         note = "not watched: it has no commit of this plan"
         return CanaryTable(table=table.name, writes=0, orphans=0, notes=(note,))
     first = made[-1].version
-    every = window.reader.commits(table.location, after=max(first - LOOK_BACK, 0) - 1)
+    every = context.reader.commits(table.location, after=max(first - LOOK_BACK, 0) - 1)
     return baseline_of(table, made, [each for each in every if each.version < first], began)
 
 
@@ -234,8 +234,11 @@ class _Threshold:
         return f"`--stop-if-{self.name} {self.limit}`"
 
 
-def _thresholds(config: RunSettings, seen: Sequence[CanaryTable], runs: Mapping[str, TableRun]) -> list[_Threshold]:
-    """The thresholds that are not switched off."""
+def _why_rest_stays(
+    config: RunSettings, seen: Sequence[CanaryTable], runs: Mapping[str, TableRun], *, over: bool
+) -> str:
+    """Why no other table starts; empty if they may. What is unknown may become known, so it counts at the end only."""
+    # The thresholds that are not switched off
     failed = [_failed(each, runs) for each in seen]
     unclear = any(each.unknown and not bad for each, bad in zip(seen, failed, strict=True))
     silent = sum(len(each.silent) + len(each.stopped) for each in seen)
@@ -244,14 +247,7 @@ def _thresholds(config: RunSettings, seen: Sequence[CanaryTable], runs: Mapping[
         _Threshold("failed", config.stop_if_failed, sum(failed), unclear),
         _Threshold("silent", config.stop_if_silent, silent, blind),
     )
-    return [each for each in every if each.limit]
-
-
-def _why_rest_stays(
-    config: RunSettings, seen: Sequence[CanaryTable], runs: Mapping[str, TableRun], *, over: bool
-) -> str:
-    """Why no other table starts; empty if they may. What is unknown may become known, so it counts at the end only."""
-    thresholds = _thresholds(config, seen, runs)
+    thresholds = [each for each in every if each.limit]
     reached = [each for each in thresholds if each.number >= each.limit]
     if reached:
         why = "; ".join(f"{each.option} is reached, by {each.number}" for each in reached)

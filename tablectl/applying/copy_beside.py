@@ -99,7 +99,7 @@ class _Round:
 class BesideCopy:
     """The copy of one table, from its first part to its commit."""
 
-    window: RunContext
+    context: RunContext
     plan: TablePlan
     lease: Lease
     copy: TableCopy
@@ -217,9 +217,9 @@ class BesideCopy:
         """Give up the parts with a file that is gone or too old by the clock of the store, which VACUUM goes by. Raises
         ``LiveError`` if the folder of the table cannot be listed.
         """
-        started = self.window.clock.monotonic()
+        started = self.context.clock.monotonic()
         there = self._there()
-        self.look = self.window.clock.monotonic() - started
+        self.look = self.context.clock.monotonic() - started
         for part in list(self.parts.values()):
             known = [there[path] for path in self.paths[part.id] if path in there]
             if len(known) < len(part.adds):
@@ -241,7 +241,7 @@ class BesideCopy:
             adds = self.copy.write(old.keys)
             part = replace(old, adds=adds)
             self._compare(part)
-            self.lease.prove(self.window.budget)
+            self.lease.prove(self.context.budget)
             self.repaired = self.copy.exchange(old.adds, adds)
             self._know(part)
             self.unproven = [each for each in self.unproven if each is not old]
@@ -251,7 +251,7 @@ class BesideCopy:
         written = {path: self.written[id_] for id_ in self.parts for path in self.paths[id_]}
         wanted = {path for path in written if is_data(path)}
         hidden = {path: at for path, at in written.items() if path not in wanted}
-        return {**hidden, **self.window.reader.modified(self.plan.location, wanted)}
+        return {**hidden, **self.context.reader.modified(self.plan.location, wanted)}
 
     def _give_up_old(self, old: float) -> None:
         """Give up the parts that a VACUUM may delete before the commit: by their age, or because it has begun."""
@@ -262,14 +262,14 @@ class BesideCopy:
                 self._give_up(part)
 
     def _oldest(self, old: float) -> float:
-        now = milliseconds(self.window.clock.utc()) / 1000
+        now = milliseconds(self.context.clock.utc()) / 1000
         kept = kept_for(self.properties, self.vacuums)
         return max(now - old * kept, doomed_before(self.properties, self.vacuums))
 
     def _read_vacuums(self, version: int) -> None:
         """Read what the log says of VACUUMs, up to a version."""
         after = self.version if self.version >= 0 else max(version - _LOOKED_BACK, -1)
-        found = self.window.reader.commits(self.plan.location, after=after) if version > after else ()
+        found = self.context.reader.commits(self.plan.location, after=after) if version > after else ()
         new = [each for each in reversed(found) if is_vacuum(each) and each.version <= version]
         self.vacuums += new
         self.vacuumed = bool(new)
@@ -283,7 +283,7 @@ class BesideCopy:
 
     def tell(self, step: str, words: str) -> None:
         """Emit an event of the table."""
-        self.window.notify(RunEvent(self.plan.name, step, words))
+        self.context.notify(RunEvent(self.plan.name, step, words))
 
     def _start(self, layout: str, found: FollowedTable) -> None:
         for part in list(self.parts.values()):
@@ -380,21 +380,21 @@ def _written_at(part: CopiedPart, otherwise: float) -> float:
     return min((read_json(add)["add"]["modificationTime"] / 1000 for add in part.adds), default=otherwise)
 
 
-def begin_copy(window: RunContext, plan: TablePlan, lease: Lease, statement: Statement, live: LiveTable) -> BesideCopy:
+def begin_copy(context: RunContext, plan: TablePlan, lease: Lease, statement: Statement, live: LiveTable) -> BesideCopy:
     """The copy that a statement takes. Raises ``StopTableError`` if it cannot be made."""
-    check_room(window, plan, live)
-    check_copies(window.engine, plan)
-    assert isinstance(window.engine, CopiesTables)
-    place, partitions = window.target(plan), statement.repartition or ()
+    check_room(context, plan, live)
+    check_copies(context.engine, plan)
+    assert isinstance(context.engine, CopiesTables)
+    place, partitions = context.target(plan), statement.repartition or ()
     location = place.parts[0] if place.is_path else plan.location
-    copy = window.engine.table_copy(location, partitions, window.new_tag())
-    began = milliseconds(window.clock.utc()) / 1000
-    return BesideCopy(window, plan, lease, copy, partitions, began)
+    copy = context.engine.table_copy(location, partitions, context.new_tag())
+    began = milliseconds(context.clock.utc()) / 1000
+    return BesideCopy(context, plan, lease, copy, partitions, began)
 
 
-def check_room(window: RunContext, plan: TablePlan, live: LiveTable) -> None:
+def check_room(context: RunContext, plan: TablePlan, live: LiveTable) -> None:
     """Raise ``StopTableError`` if the disk of a table has no room for its files a second time."""
-    free = window.reader.free(plan.location)
+    free = context.reader.free(plan.location)
     if free is not None and live.bytes is not None and free < live.bytes:
         message = f"the table's {live.bytes:,} bytes are written a second time, and its disk has {free:,} bytes left"
         raise StopTableError(RunOutcome.REFUSED, message, "make room, and run the same command again")
@@ -407,7 +407,7 @@ def catch_up(copying: BesideCopy) -> bool:
     decided again. Raises ``StopTableError`` if writers outrun the copy or VACUUM does, and ``WindowError`` if the lease
     is lost.
     """
-    clock, cutover = copying.window.clock, copying.window.config.cutover
+    clock, cutover = copying.context.clock, copying.context.config.cutover
     checked, stuck = False, 0
     while True:
         _check(copying)
@@ -444,7 +444,7 @@ def cut_over(copying: BesideCopy, may_send: MaySend) -> int:
     Raises ``EngineError``, ``StopTableError`` if too much has changed while the gate shut, and ``OutdatedCopyError`` if
     what the plan was decided on has.
     """
-    clock, longest = copying.window.clock, 2 * copying.window.config.cutover
+    clock, longest = copying.context.clock, 2 * copying.context.config.cutover
     until, tries = clock.monotonic() + longest, 0
     while True:
         if copying.follow(_OLDEST):
@@ -463,7 +463,12 @@ def cut_over(copying: BesideCopy, may_send: MaySend) -> int:
                 raise
             tries += 1
             if clock.monotonic() > until:
-                raise _beaten(copying, tries) from error
+                message = (
+                    f"writers without a guard committed first, {tries} times within twice `window.cutover` "
+                    f"({copying.context.config.cutover:.0f} s)"
+                )
+                hint = "guard or pause them, or raise `window.cutover`; the same command goes on with the copy"
+                raise StopTableError(RunOutcome.NO_WINDOW, message, hint) from error
 
 
 def decided_again(times: int) -> None:
@@ -476,15 +481,15 @@ def decided_again(times: int) -> None:
 
 def _check(copying: BesideCopy) -> None:
     """Raise if the copy may not go on: the run was stopped, the lease is lost, or the engine is gone."""
-    window = copying.window
-    if window.stop.is_set():
+    context = copying.context
+    if context.stop.is_set():
         raise interrupted()
-    copying.lease.prove(window.budget)
-    check_answers(window.engine)
+    copying.lease.prove(context.budget)
+    check_answers(context.engine)
 
 
 def _check_files(copying: BesideCopy, old: float = _OLD) -> None:
-    cutover = copying.window.config.cutover
+    cutover = copying.context.config.cutover
     try:
         copying.check_files(old)
     except LiveError as error:
@@ -501,7 +506,7 @@ def _check_files(copying: BesideCopy, old: float = _OLD) -> None:
 
 def _longest_round(copying: BesideCopy, size: int) -> float:
     """Seconds of the longest round so far, or of the next one if the pace makes it longer."""
-    limit = copying.window.pace.limit
+    limit = copying.context.pace.limit
     return max([size / limit * HOUR if limit else 0.0, *(each.seconds for each in copying.rounds)])
 
 
@@ -511,7 +516,7 @@ def _too_slow(copying: BesideCopy, taken: float) -> StopTableError:
         f"the copy takes {_span(taken)}, and VACUUM deletes files without a commit after "
         f"{_span(copying.longest / _OLD)}: parts are made again after {_span(copying.longest)}, so it never ends"
     )
-    faster = f"raise {LIMIT}, or " if copying.window.pace.limit else ""
+    faster = f"raise {LIMIT}, or " if copying.context.pace.limit else ""
     hint = (
         f"{faster}keep deleted files for longer (`retention: {{deleted_files: …}}`), and VACUUM with no shorter RETAIN"
     )
@@ -527,12 +532,12 @@ def _span(seconds: float) -> str:
 
 def _pace(copying: BesideCopy, done: int) -> None:
     """Wait after a part, so that no hour has more bytes than ``window.max_bytes_per_hour``."""
-    limit = copying.window.pace.limit
+    limit = copying.context.pace.limit
     left = done / limit * HOUR if limit else 0.0
     if left >= _SLICE:
         copying.tell("paced", f"waiting for {LIMIT}; {size_text(copying.copied)} copied so far")
     while left > 0:
-        copying.window.clock.sleep(min(left, _SLICE))
+        copying.context.clock.sleep(min(left, _SLICE))
         left -= _SLICE
         _check(copying)
 
@@ -553,17 +558,8 @@ def _outrun(copying: BesideCopy, left: float, cutover: float) -> StopTableError:
         f"changed files with {size_text(copying.outstanding)}, about {left:.0f} s of work, and the gate may shut for "
         f"{cutover:.0f} s of it"
     )
-    paced = " or `window.max_bytes_per_hour`" if copying.window.pace.limit else ""
+    paced = " or `window.max_bytes_per_hour`" if copying.context.pace.limit else ""
     hint = f"run again when they write less (the copy is kept), or raise `window.cutover`{paced}"
-    return StopTableError(RunOutcome.NO_WINDOW, message, hint)
-
-
-def _beaten(copying: BesideCopy, tries: int) -> StopTableError:
-    message = (
-        f"writers without a guard committed first, {tries} times within twice `window.cutover` "
-        f"({copying.window.config.cutover:.0f} s)"
-    )
-    hint = "guard or pause them, or raise `window.cutover`; the same command goes on with the copy"
     return StopTableError(RunOutcome.NO_WINDOW, message, hint)
 
 

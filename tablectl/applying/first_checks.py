@@ -48,11 +48,11 @@ class Preflight(Wait):
 
     def check(self, now: float) -> Answer:  # waits for nothing
         """Whether each name leads where the plan looked, and each log can be read."""
-        window = self._job.window
+        context = self._job.context
         for plan in self._job.tables:
             try:
-                check_name(window, plan)
-                window.reader.commits(plan.location, after=plan.version)
+                check_name(context, plan)
+                context.reader.commits(plan.location, after=plan.version)
             except StopTableError as stop:
                 return replace(stop.end, table=plan.name)
             except Exception as error:  # noqa: BLE001  # see ``run_table``
@@ -114,30 +114,30 @@ def check_places(places: Sequence[tuple[TablePlan, str]]) -> None:
         names[place] = table.name
 
 
-def check_commit_drivers(window: RunContext, tables: Sequence[TablePlan]) -> tuple[dict[str, End], tuple[str, ...]]:
+def check_commit_drivers(context: RunContext, tables: Sequence[TablePlan]) -> tuple[dict[str, End], tuple[str, ...]]:
     """The tables on which commits could be lost, checked before any table starts, and warnings where that is only
     possible.
     """
     barred: dict[str, End] = {}
-    warn, exclusive = False, window.exclusive_commits
+    warn, exclusive = False, context.exclusive_commits
     checked: dict[tuple[str, bool], bool] = {}
     for table in tables:
         through_catalog = table.basis.metadata_version is not None
         try:
-            location = _opened_at(window, table)
+            location = _opened_at(context, table)
             scheme = location.partition(":")[0] if ":" in location else ""
-            check_overwrites(window.engine, table)
+            check_overwrites(context.engine, table)
             key = (scheme, through_catalog)
             if key not in checked:
-                check_scheme(window.engine, location)
-                checked[key] = check_commits(window.engine, location, exclusive=exclusive or through_catalog)
+                check_scheme(context.engine, location)
+                checked[key] = check_commits(context.engine, location, exclusive=exclusive or through_catalog)
             warn |= checked[key]
         except StopTableError as stop:
             barred[table.name] = stop.end
         except Exception as error:  # noqa: BLE001  # see ``run_table``
             barred[table.name] = End(RunOutcome.FAILED, *unexpected(table.name, error))
     if warn:
-        window.notify(RunEvent("", "note", ON_DISK))
+        context.notify(RunEvent("", "note", ON_DISK))
     return barred, (ON_DISK,) if warn else ()
 
 
@@ -149,12 +149,12 @@ def check_overwrites(engine: Engine, table: TablePlan) -> None:
         raise StopTableError(RunOutcome.REFUSED, error.message, error.hint)
 
 
-def _opened_at(window: RunContext, table: TablePlan) -> str:
+def _opened_at(context: RunContext, table: TablePlan) -> str:
     """Where the engine opens a table. One that is not there is reported later, as every change since the plan."""
-    if dialect_of(window.engine.dialect).exclusive_commits:
+    if dialect_of(context.engine.dialect).exclusive_commits:
         return table.location
     try:
-        return window.opened_at(table.table, table.location)
+        return context.opened_at(table.table, table.location)
     except LiveError:
         return table.location
 

@@ -41,16 +41,16 @@ class GateKeeper:
     fail.
     """
 
-    def __init__(self, window: RunContext, plan: TablePlan, lease: Lease, hooks: TableHooks) -> None:
-        self._window = window
+    def __init__(self, context: RunContext, plan: TablePlan, lease: Lease, hooks: TableHooks) -> None:
+        self._context = context
         self._table = plan.name
-        self._drain = window.drain_of(plan)
+        self._drain = context.drain_of(plan)
         self._lease = lease
-        self._sightings = window.sightings[table_key(plan)]
-        self._sightings.recall(lease.record.silent, window.clock.monotonic())
+        self._sightings = context.sightings[table_key(plan)]
+        self._sightings.recall(lease.record.silent, context.clock.monotonic())
         self._hooks = hooks
-        self._turn = window.turns.of(plan.name, window.clock)
-        self._together = window.together
+        self._turn = context.turns.of(plan.name, context.clock)
+        self._together = context.together
         self._lets_in = ""
         """The shared window whose writers the gate lets in when it shuts."""
         self._drained = Gate.OPEN
@@ -105,7 +105,7 @@ class GateKeeper:
             # Appends still pass while the long writes, those that read the table, finish.
             left = self._shut_and_drain(Gate.APPENDS_ONLY, limit)
             spent = left.seconds
-            if not (left.over or self._window.stamp.proceed):
+            if not (left.over or self._context.stamp.proceed):
                 self._give_up(left, statement)
             if self._together is None:
                 self._turn.take(lane_of(statement), self._wait_turn, shut=True)  # given up if the drain took long
@@ -161,7 +161,7 @@ class GateKeeper:
                 self._lease.gate(self._lease.record.gate, together.id)
 
     def _await_all(self, together: SharedWindow, where: WindowStep) -> None:
-        if not together.arrive(self._table, where, self._window.clock, self._tell_wait):
+        if not together.arrive(self._table, where, self._context.clock, self._tell_wait):
             raise interrupted()
 
     def finish(self) -> None:
@@ -250,14 +250,14 @@ class GateKeeper:
         for pause in RELEASE_PAUSES:
             if not problem:
                 break
-            pause_briefly(self._window.clock, pause)
+            pause_briefly(self._context.clock, pause)
             problem = self._try_open()
         return problem and f"{problem}; the next record of this run opens it"
 
     def _opened(self, problem: str) -> None:
         """Account for the time for which the gate was shut, if it is known when it was opened."""
         if self._closed_at is not None and not problem and not self._lease.lost:
-            self._closed_for += self._window.clock.monotonic() - self._closed_at
+            self._closed_for += self._context.clock.monotonic() - self._closed_at
             self._closed_at = None
         self._end_span()
         if problem:
@@ -310,11 +310,11 @@ class GateKeeper:
         If a writer that is waited for is itself blocked at the gate of another table, the gate opens for a moment: a
         writer blocked at this gate may be the one that blocks the other table's.
         """
-        began = self._window.clock.monotonic()
+        began = self._context.clock.monotonic()
         while True:
             self._shut(gate)
-            left = self._wait_for_writers(gate, limit - (self._window.clock.monotonic() - began))
-            left.seconds = self._window.clock.monotonic() - began
+            left = self._wait_for_writers(gate, limit - (self._context.clock.monotonic() - began))
+            left.seconds = self._context.clock.monotonic() - began
             if left.over:
                 self._tell("drained")
             if left.over or not left.waits_for or left.seconds + STUCK > limit:
@@ -323,10 +323,10 @@ class GateKeeper:
             self._turn.give()
             self._open()
             self._tell("draining", f"{left.text} waits at the gate of {left.waits_for}: this gate opens for a moment")
-            self._window.clock.sleep(STUCK * random.uniform(0.5, 1))  # noqa: S311  # jitter, no secret
+            self._context.clock.sleep(STUCK * random.uniform(0.5, 1))  # noqa: S311  # jitter, no secret
 
     def _shut(self, gate: Gate) -> None:
-        started = self._window.clock.monotonic()
+        started = self._context.clock.monotonic()
         self._tried = True
         self._lease.gate(gate, self._lets_in)
         if gate is Gate.CLOSED and self._closed_at is None:
@@ -337,7 +337,7 @@ class GateKeeper:
 
     def _end_span(self) -> int:
         """Record until when the current gate applied. Returns that moment, in milliseconds since the epoch."""
-        now = milliseconds(self._window.clock.utc())
+        now = milliseconds(self._context.clock.utc())
         if self._shut_since is not None:
             gate, since = self._shut_since
             self.spans.append(GateRun(gate=gate, since=since, until=now))
@@ -348,7 +348,7 @@ class GateKeeper:
         left = Drain(
             self._lease.store,
             gate,
-            self._window.clock,
+            self._context.clock,
             limit,
             self._given_up,
             self._lease.note_dead,
@@ -377,10 +377,10 @@ class GateKeeper:
 
     def _give_up(self, left: Drain, statement: Statement) -> None:
         """End work on the table, or continue despite the remaining writers if the user passed ``--proceed``."""
-        since = self._window.clock.utc() - timedelta(seconds=left.seconds)
+        since = self._context.clock.utc() - timedelta(seconds=left.seconds)
         message = f"waited {left.seconds:.0f} s for writers, since {since:%Y-%m-%d %H:%M:%S} UTC: {left.text}"
-        if not self._window.stamp.proceed:
-            silent = self._sightings.silent(left.guards, self._window.clock.monotonic())
+        if not self._context.stamp.proceed:
+            silent = self._sightings.silent(left.guards, self._context.clock.monotonic())
             try:
                 self._lease.note_silent(silent)
             except LeaseLost:
@@ -391,12 +391,9 @@ class GateKeeper:
             if left.guards and len(silent) == len(left.guards) and all(map(is_silent, left.guards, silent)):
                 hint = why_silent(left.guards, silent)
             raise StopTableError(RunOutcome.NO_WINDOW, message, f"{hint}; `--proceed REASON` goes on over them")
-        self._proceed(left, statement, message)
-
-    def _proceed(self, left: Drain, statement: Statement, message: str) -> None:
         self._lease.note_dead([guard.id for guard in left.dead])
         self._dead += left.dead
-        self._lease.note(f"proceed: {self._window.stamp.proceed} ({message})")
+        self._lease.note(f"proceed: {self._context.stamp.proceed} ({message})")
         self._given_up.update(guard.id for guard in left.guards)
         fails = statement.fails or _FREE_FAILS
         names = [named(guard) for guard in left.guards]
@@ -404,17 +401,17 @@ class GateKeeper:
         self.possible_failures += [
             PossibleFailure(writer=name, reason=reason, fails=fails) for name in names or ["unknown"]
         ]
-        self._tell("proceed", f"{message}; going on over them: {self._window.stamp.proceed}. What may fail: {fails}")
+        self._tell("proceed", f"{message}; going on over them: {self._context.stamp.proceed}. What may fail: {fails}")
 
     def _keep_alive(self, later: Later, waited: float) -> None:
-        if self._window.stop.is_set():
+        if self._context.stop.is_set():
             raise interrupted()
         if waited >= SHORT_DRAIN:
             self._turn.give()  # a slow writer delays only its own table
         # The gate is shut for the engine's statement: without an engine, writers have nothing to wait for.
-        check_answers(self._window.engine)
+        check_answers(self._context.engine)
         self._tell_wait(replace(later, most=self._drain), waited)
-        self._lease.prove(self._window.budget)
+        self._lease.prove(self._context.budget)
 
     def _check_others(self) -> None:
         if self._together is not None and not self._together.may_go_on(self._table):
@@ -425,9 +422,9 @@ class GateKeeper:
         self._tell_wait(later, waited)
 
     def _tell_wait(self, later: Later, waited: float) -> None:
-        if self._window.stop.is_set():
+        if self._context.stop.is_set():
             raise interrupted()
-        self._window.notify(later.event(self._table, waited))
+        self._context.notify(later.event(self._table, waited))
 
     def _tell(self, step: str, words: str = "") -> None:
-        self._window.notify(RunEvent(self._table, step, words))
+        self._context.notify(RunEvent(self._table, step, words))

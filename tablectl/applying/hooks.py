@@ -68,7 +68,7 @@ def distinct(streams: Iterable[Iterable[str]]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(chain.from_iterable(streams)))
 
 
-def statement_elsewhere(window: RunContext, names: Iterable[str]) -> LeftElsewhere | None:
+def statement_elsewhere(context: RunContext, names: Iterable[str]) -> LeftElsewhere | None:
     """What may still commit on tables that shared the window of owed hooks and are not held by this run.
 
     A record of a table names them. It has no authority, so their own records are read, and nothing is written there or
@@ -77,23 +77,23 @@ def statement_elsewhere(window: RunContext, names: Iterable[str]) -> LeftElsewhe
     for name in names:
         try:
             table = parse_table(name)
-            place = table.parts[0] if table.is_path else window.where(table)
-            last = tail(window.records(place))
+            place = table.parts[0] if table.is_path else context.where(table)
+            last = tail(context.records(place))
         except MissingError:
             continue  # a table that is gone takes no commit
         except (TablectlError, NameSyntaxError) as error:
             return LeftElsewhere(f"whether a statement still runs on {name} is unknown: {one_line(error)}")
         if last is None or not last.statement_bound or last.running is None:
             continue
-        now = window.clock.monotonic()
-        seen, since = window.records_seen.get(name, ("", now))
+        now = context.clock.monotonic()
+        seen, since = context.records_seen.get(name, ("", now))
         if seen != last.id:
             since = now
-            window.records_seen[name] = last.id, now
+            context.records_seen[name] = last.id, now
         left = since + last.statement_silence - now
         if seen not in {"", last.id} and last.held:  # another apply is at work there, for as long as it takes
             return LeftElsewhere(f"another apply runs a statement on {name}, which shared the window")
-        if left > 0 and not window.has_committed(place, last.running.run, last.running.version):
+        if left > 0 and not context.has_committed(place, last.running.run, last.running.version):
             return LeftElsewhere(f"a statement may still run on {name}, which shared the window", left)
     return None
 
@@ -102,9 +102,9 @@ class TableHooks:
     """The hooks of one table during one run. Only ``before`` and ``settle`` can end work on the table."""
 
     def __init__(
-        self, window: RunContext, table: str, location: str, lease: Lease, streams: HookStreams = _NO_STREAMS
+        self, context: RunContext, table: str, location: str, lease: Lease, streams: HookStreams = _NO_STREAMS
     ) -> None:
-        self._window = window
+        self._context = context
         self._table = table
         self._location = location
         self._lease = lease
@@ -123,9 +123,9 @@ class TableHooks:
         record is never run, and dropping it could leave jobs paused forever. ``--proceed REASON`` drops it.
         """
         owed = self._lease.record.owed
-        known = {shlex.join(command) for command in self._window.config.after}
+        known = {shlex.join(command) for command in self._context.config.after}
         foreign = [text for text in owed if text not in known]
-        if foreign and not self._window.stamp.proceed:
+        if foreign and not self._context.stamp.proceed:
             self._kept = tuple(foreign)
             self.owed = owed
             raise StopTableError(
@@ -142,7 +142,7 @@ class TableHooks:
         Raises ``StopTableError`` if one fails, and ``WindowError`` if the record cannot be written: then no hook has
         run.
         """
-        config = self._window.config
+        config = self._context.config
         if self._begun or not (config.before or config.after):
             return
         owed = tuple(dict.fromkeys([*self._lease.record.owed, *map(shlex.join, config.after)]))
@@ -150,10 +150,10 @@ class TableHooks:
         self._begun = True
         for command in config.before:
             self._tell("hook before", f"before: {shlex.join(command)}")
-            failed = self._window.run_hook(
-                command, self._environ("before", self._streams.stopped), self._on_output_line, self._window.stop.is_set
+            failed = self._context.run_hook(
+                command, self._environ("before", self._streams.stopped), self._on_output_line, self._context.stop.is_set
             )
-            if self._window.stop.is_set():
+            if self._context.stop.is_set():
                 raise interrupted()
             if failed:
                 message = f"the before-hook {shlex.join(command)} {failed}"
@@ -163,11 +163,11 @@ class TableHooks:
         """Write down the tables of the window on a table that pauses no jobs itself, because another one of them did:
         an apply of this one alone must not resume them while a statement of another one may commit.
         """
-        if self._window.config.before or self._window.config.after:
+        if self._context.config.before or self._context.config.after:
             self._owe(self._lease.record.owed)
 
     def _owe(self, owed: tuple[str, ...]) -> None:
-        record, together = self._lease.record, self._window.together
+        record, together = self._lease.record, self._context.together
         names = [each.name for each in together.tables] if together else []
         shared = tuple(dict.fromkeys([*record.together, *names]))
         if (owed, shared) != (record.owed, record.together):
@@ -203,16 +203,20 @@ class TableHooks:
         shared = self._lease.record.together
         if not (owed or shared):
             return
-        together = self._window.together
+        together = self._context.together
         if any(each.running is not None for each in (self._lease, *(together.leases if together else ()))):
             self._keep(owed, "a statement may still run in the engine", "the next apply of this table")
             return
-        elsewhere = statement_elsewhere(self._window, self._shared_with())
+        elsewhere = statement_elsewhere(self._context, self._shared_with())
         if elsewhere is not None:
             self._keep(owed, elsewhere.why, "the next apply of this table")
             return
-        known = {shlex.join(command): command for command in self._window.config.after}
-        self._drop([text for text in owed if text not in known and text not in self._kept])
+        known = {shlex.join(command): command for command in self._context.config.after}
+        texts = [text for text in owed if text not in known and text not in self._kept]
+        for text in texts[:_MOST_SHOWN]:
+            self._note(f"a run before owes the hook {_short(text)}, which is not one of `window.after`: it was not run")
+        if len(texts) > _MOST_SHOWN:
+            self._note(f"and {len(texts) - _MOST_SHOWN} more such hooks")
         left = [
             text
             for text in owed
@@ -228,7 +232,7 @@ class TableHooks:
 
     def _shared_with(self) -> tuple[str, ...]:
         """The tables of the window for which hooks are owed, without those that this run holds."""
-        together = self._window.together
+        together = self._context.together
         held = {self._table, *(each.name for each in together.tables)} if together else {self._table}
         return tuple(each for each in self._lease.record.together if each not in held)
 
@@ -237,18 +241,12 @@ class TableHooks:
         # Which streams the run that died had stopped is not recorded.
         streams = self._streams.declared if outcome == UNFINISHED else self._streams.stopped
         environ = {**self._environ("after", streams), "TABLECTL_OUTCOME": outcome}
-        failed = self._window.run_hook(command, environ, self._on_output_line, lambda: False)
+        failed = self._context.run_hook(command, environ, self._on_output_line, lambda: False)
         if failed:
             self._note(
                 f"the after-hook {shlex.join(command)} {failed}; it stays owed until an apply of this table runs it"
             )
         return not failed
-
-    def _drop(self, texts: Sequence[str]) -> None:
-        for text in texts[:_MOST_SHOWN]:
-            self._note(f"a run before owes the hook {_short(text)}, which is not one of `window.after`: it was not run")
-        if len(texts) > _MOST_SHOWN:
-            self._note(f"and {len(texts) - _MOST_SHOWN} more such hooks")
 
     def _note(self, text: str) -> None:
         self.notes.append(text)
@@ -259,8 +257,8 @@ class TableHooks:
             "TABLECTL_HOOK": hook,
             "TABLECTL_TABLE": self._table,
             "TABLECTL_LOCATION": self._location,
-            "TABLECTL_RUN": self._window.stamp.run,
-            "TABLECTL_PLAN": self._window.stamp.plan,
+            "TABLECTL_RUN": self._context.stamp.run,
+            "TABLECTL_PLAN": self._context.stamp.plan,
             "TABLECTL_STREAMS": " ".join(streams),
         }
 
@@ -268,7 +266,7 @@ class TableHooks:
         self._tell("hook says", f"| {line}")
 
     def _tell(self, step: str, words: str) -> None:
-        self._window.notify(RunEvent(self._table, step, words))
+        self._context.notify(RunEvent(self._table, step, words))
 
 
 def _short(text: str) -> str:
@@ -311,18 +309,18 @@ def _sharing(places: Sequence[OwedHookTable], together: Sequence[str]) -> Sequen
     return [each for each in places if shares_window(parse_table(each.name), each.facts().tags, together)]
 
 
-def run_owed_hooks(window: RunContext, places: Sequence[OwedHookTable]) -> dict[str, TableRun]:
+def run_owed_hooks(context: RunContext, places: Sequence[OwedHookTable]) -> dict[str, TableRun]:
     """Run what is owed on these tables, each under its lease. Returns a run by name for each table that owed hooks.
 
     A table that is not applied afterwards, and on which a run before left a statement, opens its gate here, too.
     A table that cannot be read, or that another apply holds, is left to the next apply. Waiting for a dead holder does
     not occupy a worker.
     """
-    sharing = cache(partial(_sharing, places, window.config.together))
+    sharing = cache(partial(_sharing, places, context.config.together))
     todo = {
-        place.name: _Settlement(TableJob(window, ()), place, sharing)
+        place.name: _Settlement(TableJob(context, ()), place, sharing)
         for place in places
-        if window.config.after or not place.applied
+        if context.config.after or not place.applied
     }
 
     def step(job: QueuedJob) -> TableRun | Later | None:
@@ -332,13 +330,13 @@ def run_owed_hooks(window: RunContext, places: Sequence[OwedHookTable]) -> dict[
         return None if isinstance(found, TablectlError) else found
 
     def tell_wait(job: QueuedJob, later: Later, since: float) -> None:
-        window.notify(later.event(job.key, window.clock.monotonic() - since))
+        context.notify(later.event(job.key, context.clock.monotonic() - since))
 
     rules: Rules[TableRun | None] = Rules(left_out=lambda job, *_: todo[job.key].left_out(), on_wait=tell_wait)
     with ExitStack() as stack:
         for each in todo.values():
             stack.callback(each.leases.close)
-        runs = Scheduler(window.clock, window.config.parallel, window.stop, rules).run(map(QueuedJob, todo), step)
+        runs = Scheduler(context.clock, context.config.parallel, context.stop, rules).run(map(QueuedJob, todo), step)
     return {name: run for name, run in runs.items() if run is not None}
 
 
@@ -362,11 +360,11 @@ class _Settlement:
         """
         if not self.leases.held and not self._find():
             return None
-        elsewhere = None if self.leases.held else statement_elsewhere(self._job.window, self._shared)
+        elsewhere = None if self.leases.held else statement_elsewhere(self._job.context, self._shared)
         if elsewhere is not None and elsewhere.left:
-            at = self._job.window.clock.monotonic() + min(_LOOK_EVERY, elsewhere.left)
+            at = self._job.context.clock.monotonic() + min(_LOOK_EVERY, elsewhere.left)
             return Later(at, STATEMENT_LEFT, f"a run before {self._left}: {elsewhere.why}", elsewhere.left)
-        answer = self.leases.check(self._job.window.clock.monotonic())
+        answer = self.leases.check(self._job.context.clock.monotonic())
         if isinstance(answer, Later):
             return replace(answer, words=f"a run before {self._left}: {answer.words}")
         return None if isinstance(answer, End) else self._settle()
@@ -377,7 +375,7 @@ class _Settlement:
 
     def _find(self) -> bool:
         """Whether anything is owed, and which leases that takes."""
-        place, records = self._place, self._job.window.records
+        place, records = self._place, self._job.context.records
         last = tail(records(place.location))
         if last is None or not (last.owed or (last.statement_bound and not place.applied)):
             return False
@@ -392,7 +390,7 @@ class _Settlement:
 
     def _settle(self) -> TableRun | Later:
         # Under the leases: what a dead apply left is counted from when its record was read.
-        answer = of_table(self._place.name, lambda: self._dead.check(self._job.window.clock.monotonic()))
+        answer = of_table(self._place.name, lambda: self._dead.check(self._job.context.clock.monotonic()))
         if isinstance(answer, TablectlError):
             return self._run(answer)
         if isinstance(answer, Later):
@@ -403,8 +401,8 @@ class _Settlement:
         """Run the hooks unless something ended the work before, and release the leases."""
         place, lease = self._place, self.leases.of(self._place)
         streams = HookStreams(declared=distinct(each.facts().streams for each in self._group))
-        hooks = TableHooks(self._job.window, place.name, place.location, lease, streams)
-        applying = APPLYING.set(self._job.window.claim.run)
+        hooks = TableHooks(self._job.context, place.name, place.location, lease, streams)
+        applying = APPLYING.set(self._job.context.claim.run)
         try:
             if end is not None:
                 raise end

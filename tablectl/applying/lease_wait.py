@@ -70,8 +70,8 @@ class LeaseWait(Wait):
             return GO
         job, self._taken = self._job, {}
         try:
-            stores = {_key(place): job.window.records(place.location) for place in self.places}
-            taken = acquire_all(stores, job.window.claim, job.window.clock, self._seen)
+            stores = {_key(place): job.context.records(place.location) for place in self.places}
+            taken = acquire_all(stores, job.context.claim, job.context.clock, self._seen)
         except StoppedError:
             return End(RunOutcome.INTERRUPTED, "stopped before its turn", "run the same command again")
         except WindowError as error:
@@ -82,7 +82,7 @@ class LeaseWait(Wait):
         for lease in taken.values():
             self._stack.callback(lease.release)
         for lease in taken.values():
-            self._stack.enter_context(Renewer(lease, may_renew=may_renew(job.window.engine)))
+            self._stack.enter_context(Renewer(lease, may_renew=may_renew(job.context.engine)))
         return GO
 
     def of(self, place: LeasedTable) -> Lease:
@@ -109,20 +109,20 @@ class LeaseWait(Wait):
 
     def _wait_for(self, holders: Mapping[str, Sighting], now: float) -> Answer:
         """The run continues with other tables and polls again later."""
-        window = self._job.window
+        context = self._job.context
         if not self._polls:
             self._blocked_since = now
         waited = now - self._blocked_since
-        pause, while_busy = next_poll(holders.values(), waited, self._polls, window.claim.ttl, window.wait)
+        pause, while_busy = next_poll(holders.values(), waited, self._polls, context.claim.ttl, context.wait)
         self._seen = {**self._seen, **holders}
         self._polls += 1
         place = next(each for each in self.places if _key(each) in holders)
         holder = holders[_key(place)]
         end = _held(place, holder)
         if self._from_dead:
-            left_to_it = holder.alive or holder.patience > longest_watch(window.claim.ttl)
+            left_to_it = holder.alive or holder.patience > longest_watch(context.claim.ttl)
         else:
-            left_to_it = not window.engine.alive()  # waiting does not help then
+            left_to_it = not context.engine.alive()  # waiting does not help then
         if left_to_it:
             return end
         words = f"held by {holder.record}; taken over if silent for {round(holder.patience)} s"
@@ -208,18 +208,18 @@ class DeadStatements(Wait):
         return replace(run, notes=(self.notes[run.name], *run.notes)) if run.name in self.notes else run
 
     def _check(self, place: LeasedTable, lease: Lease, now: float) -> Answer:
-        window, running = self._job.window, lease.running
+        context, running = self._job.context, lease.running
         if running is not None:
             self._left.setdefault(place.name, (running, now + running.until * PATIENCE))
         if place.name not in self._left:
             return GO
         running, over = self._left[place.name]
         bound = running.until * PATIENCE
-        going = window.engine.interrupt(running.tag, running.engine) if running.tag.startswith(TAG) else None
-        if going is None and window.stamp.proceed:
-            self.notes[place.name] = f"a statement of an earlier run was not waited for: {window.stamp.proceed}"
+        going = context.engine.interrupt(running.tag, running.engine) if running.tag.startswith(TAG) else None
+        if going is None and context.stamp.proceed:
+            self.notes[place.name] = f"a statement of an earlier run was not waited for: {context.stamp.proceed}"
             going = False
-        if going is None and (now >= over or window.has_committed(place.location, running.run, running.version)):
+        if going is None and (now >= over or context.has_committed(place.location, running.run, running.version)):
             going = False
         if going is False:
             del self._left[place.name]
@@ -229,10 +229,10 @@ class DeadStatements(Wait):
             message = f"a statement of an earlier run ({running.tag}) still runs in the engine, interrupted as it is"
             hint = "end it in the engine, and run the same command again"
             return End(RunOutcome.FAILED, message, hint, place.name)
-        if not window.engine.alive():
+        if not context.engine.alive():
             message = "a dead apply left a statement that may still run, and the engine of this run does not answer"
             return End(RunOutcome.NO_WINDOW, message, "run the same command again when it does", place.name)
-        lease.prove(window.budget)
+        lease.prove(context.budget)
         self.waited = True
         words = (
             f"a dead apply left a statement that may still run: ending it, or waiting for at most {most_text(bound)}"

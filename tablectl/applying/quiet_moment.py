@@ -141,18 +141,24 @@ class QuietWait(Wait):
 
     def check(self, now: float) -> Answer:
         """Whether this moment is quiet."""
-        job, window, within = self._job, self._job.window, self._job.window.within
+        job, context, within = self._job, self._job.context, self._job.context.within
         if within is None or now - self._quiet_at < _STILL_QUIET:
             return GO
         last = job.began + within
         try:
-            found = {table.name: forecast_of(window, table, window.records(table.location)) for table in job.tables}
+            found = {table.name: forecast_of(context, table, context.records(table.location)) for table in job.tables}
         except TablectlError as error:
-            return self._wait_to_read(error, now, last)
+            # Tables that cannot be read are read again for a while
+            self._unread_since = now if self._unread_since is None else self._unread_since
+            left = min(self._unread_since + _LONGEST_UNREAD, last) - now
+            if left <= 0:
+                return End(RunOutcome.FAILED, error.message, error.hint)
+            words = f"whether this moment is quiet is unknown: {one_line(error)}"
+            return Later(now + min(_POLL, left), _QUIET, words, last - self._job.began)
         self._unread_since = None
-        utc, limit = window.clock.utc(), window.config.quiet
+        utc, limit = context.clock.utc(), context.config.quiet
         until = utc + timedelta(seconds=last - now)
-        answer = decide(tuple(found.values()), utc, until, within, limit, partial(opening_of, window, job.tables))
+        answer = decide(tuple(found.values()), utc, until, within, limit, partial(opening_of, context, job.tables))
         if isinstance(answer, WaitUntil):
             at = now + (answer.moment - utc).total_seconds()
             return Later(at, _QUIET, answer.words, within)
@@ -162,15 +168,6 @@ class QuietWait(Wait):
             said = free.text if free and any(each.jobs for each in found.values()) else ""
             self._starts = {name: _quiet_start(each, utc, waited, limit, said) for name, each in found.items()}
         return answer
-
-    def _wait_to_read(self, error: TablectlError, now: float, last: float) -> Answer:
-        """Tables that cannot be read are read again for a while."""
-        self._unread_since = now if self._unread_since is None else self._unread_since
-        left = min(self._unread_since + _LONGEST_UNREAD, last) - now
-        if left <= 0:
-            return End(RunOutcome.FAILED, error.message, error.hint)
-        words = f"whether this moment is quiet is unknown: {one_line(error)}"
-        return Later(now + min(_POLL, left), _QUIET, words, last - self._job.began)
 
     def note(self, run: TableRun) -> TableRun:
         """What was expected of the run, and what it may have cost."""
@@ -188,11 +185,11 @@ def between_runs(session: TableSession) -> bool:
 
     Raises ``StopTableError`` if no such moment comes in time.
     """
-    window, clock = session.window, session.window.clock
-    if window.within is None or window.together is not None or session.copying is not None:
+    context, clock = session.context, session.context.clock
+    if context.within is None or context.together is not None or session.copying is not None:
         return True
-    forecast, now = forecast_of(window, session.plan, session.lease.store, session.guarded), clock.utc().timestamp()
-    until = session.begun.timestamp() + min(window.within, _LONGEST_HELD)
+    forecast, now = forecast_of(context, session.plan, session.lease.store, session.guarded), clock.utc().timestamp()
+    until = session.begun.timestamp() + min(context.within, _LONGEST_HELD)
     free = next(free_times((forecast,), now, max(until, now)), None)
     if not forecast.jobs or (free is not None and free.start <= now):
         session.shut_since = None
@@ -208,9 +205,9 @@ def between_runs(session: TableSession) -> bool:
         session.gate.reopen()
         session.shut_since, ends = None, ends - NEEDED
     while (left := ends - clock.utc().timestamp()) > 0:
-        if window.stop.is_set():
+        if context.stop.is_set():
             raise interrupted()
-        session.lease.prove(window.budget)
+        session.lease.prove(context.budget)
         clock.sleep(min(left, 1.0))
     return False
 
@@ -229,7 +226,7 @@ def _quiet_start(forecast: QuietForecast, now: datetime, waited: int, limit: flo
 
 
 def forecast_of(
-    window: RunContext, plan: TablePlan, records: RecordStore, guarded: frozenset[str] = frozenset()
+    context: RunContext, plan: TablePlan, records: RecordStore, guarded: frozenset[str] = frozenset()
 ) -> QuietForecast:
     """The forecast of a planned table, from its log and the guards of its writers, now and before (``guarded``).
     Raises ``TablectlError`` if the log cannot be read.
@@ -237,13 +234,13 @@ def forecast_of(
     if isinstance(plan, UpkeepTable):
         made = plan.made
     else:
-        made = derive_table(plan.changes, plan.basis, plan.table, window.engine.dialect).commits()
+        made = derive_table(plan.changes, plan.basis, plan.table, context.engine.dialect).commits()
     failing = [made[each.id] for each in plan.statements if each.fails and each.id in made]
     if not failing:
         return HARMLESS
-    live = window.reader.read(plan.table, plan.location, _DEEP)
-    history, now = live.writes or live.past, window.clock.utc().timestamp()
-    past = past_writers(history.commits if history else (), plan.basis, window.engine.dialect, now)
+    live = context.reader.read(plan.table, plan.location, _DEEP)
+    history, now = live.writes or live.past, context.clock.utc().timestamp()
+    past = past_writers(history.commits if history else (), plan.basis, context.engine.dialect, now)
     names = guarded_names(records) | guarded
     if isinstance(plan, UpkeepTable) and (names := names | traced_names(records, now)) and past is not None:
         past = past.named()  # where writers use guards, commits without a name count as theirs
@@ -323,7 +320,20 @@ def decide(
         return GO
     again = now + timedelta(seconds=_POLL)
     if again > until:
-        return _no_calm_moment(forecasts, now, within, limit)
+        # The hour is quiet by the past writes, and the last writes contradict it until the end
+        said = f"no quiet moment within {duration_text(within)}: "
+        unknown = next((each.unknown for each in forecasts if each.unknown and each.recent.failed), "")
+        if unknown:
+            return End(
+                RunOutcome.NO_WINDOW, f"{said}there were always writes in the last ten minutes ({unknown})", _HINT
+            )
+        loss = _expected(forecasts, now, now)
+        return End(
+            RunOutcome.NO_WINDOW,
+            f"{said}the hours are quiet by the past writes, but by those of the last ten minutes it would cost "
+            f"{loss.text()}, and the limit is {limit:g}",
+            _HINT,
+        )
     return WaitUntil(again, f"writes were committed in the last {RECENT / 60:.0f} minutes")
 
 
@@ -408,21 +418,6 @@ def _no_quiet_moment(
     loss = _past_loss(forecasts, later[0]).failed
     return End(
         RunOutcome.NO_WINDOW, message, f"wait until {_hour(later[0])} ({loss:.1f}) with `--within {hours}h`; {others}"
-    )
-
-
-def _no_calm_moment(forecasts: Sequence[QuietForecast], now: datetime, within: float, limit: float) -> End:
-    """The hour is quiet by the past writes, and the last writes contradict it until the end."""
-    said = f"no quiet moment within {duration_text(within)}: "
-    unknown = next((each.unknown for each in forecasts if each.unknown and each.recent.failed), "")
-    if unknown:
-        return End(RunOutcome.NO_WINDOW, f"{said}there were always writes in the last ten minutes ({unknown})", _HINT)
-    loss = _expected(forecasts, now, now)
-    return End(
-        RunOutcome.NO_WINDOW,
-        f"{said}the hours are quiet by the past writes, but by those of the last ten minutes it would cost "
-        f"{loss.text()}, and the limit is {limit:g}",
-        _HINT,
     )
 
 

@@ -9,7 +9,7 @@ from tablectl.applying.run_context import RunContext, StopTableError, check_tabl
 from tablectl.attributes.policy import basis_of, changed_values, needs_of
 from tablectl.delta.names import TableName
 from tablectl.model.errors import EngineError, TablectlError
-from tablectl.model.plan import Change, Phase, Refusal, Statement, TablePlan, strictest
+from tablectl.model.plan import Phase, Refusal, Statement, TablePlan, strictest
 from tablectl.model.run_report import RunOutcome
 from tablectl.model.safe_text import time_text
 from tablectl.model.table import LOOK_BACK, Depth, LiveTable
@@ -20,7 +20,7 @@ from tablectl.planning.plan_table import changes_depend_on_writers
 from tablectl.planning.plan_upkeep import UpkeepTable
 
 
-def read_planned(window: RunContext, plan: TablePlan, version: int | None = None) -> LiveTable:
+def read_planned(context: RunContext, plan: TablePlan, version: int | None = None) -> LiveTable:
     """The live table, with the details that the planned changes need."""
     options = plan.basis.options
     needs = needs_of(changed_values(plan.changes), options)
@@ -29,11 +29,11 @@ def read_planned(window: RunContext, plan: TablePlan, version: int | None = None
         counts=needs.rewrite or needs.vectors or (needs.size and options.max_bytes is not None),
         truncation=needs.truncation,
         marks=options.optimize if needs.clustering else None,
-        writers=partial(_writers_matter, plan, window.engine.dialect),
+        writers=partial(_writers_matter, plan, context.engine.dialect),
         entry=needs.entry,
         row_counts=needs.row_counts,
     )
-    return window.reader.read(plan.table, plan.location, depth, version=version)
+    return context.reader.read(plan.table, plan.location, depth, version=version)
 
 
 def _writers_matter(plan: TablePlan, dialect: str, live: LiveTable) -> bool:
@@ -43,14 +43,14 @@ def _writers_matter(plan: TablePlan, dialect: str, live: LiveTable) -> bool:
     return bool(changes) and changes_depend_on_writers(changes, live, dialect, plan.basis.options)
 
 
-def nothing_remains(window: RunContext, plan: TablePlan) -> bool:
+def nothing_remains(context: RunContext, plan: TablePlan) -> bool:
     """Whether a table is as planned already, so that no statement would be sent. A table that cannot be read, or that
     no longer fits its plan, is not.
     """
     if isinstance(plan, UpkeepTable):
         return False
     try:
-        return not remaining_statements(plan, read_planned(window, plan), window.engine.dialect)
+        return not remaining_statements(plan, read_planned(context, plan), context.engine.dialect)
     except (TablectlError, StopTableError):
         return False
 
@@ -63,7 +63,12 @@ def remaining_statements(
 
     Raises ``StopTableError`` if the table became stale or the remaining changes are now refused.
     """
-    pending = _pending(plan, live)
+    check_table_id(plan, live.table_id)
+    standings = [(change, change_state(change, live)) for change in plan.changes]
+    stale = [why_stale(change, live) for change, where in standings if where is ChangeState.STALE]
+    if stale:
+        raise StopTableError(RunOutcome.STALE, "; ".join(stale), "plan again, and see who changed it below")
+    pending = [change for change, where in standings if where is ChangeState.PENDING]
     options = plan.basis.options
     basis = basis_of(live, options, plan.basis.runtime)
     _check(refusals_for(pending, live, dialect, options, operations_for(pending, basis)))
@@ -77,15 +82,6 @@ def _check(refusals: Sequence[Refusal]) -> None:
     if refusals:
         first = refusals[0]
         raise StopTableError(RunOutcome.REFUSED, f"{first.change}: {first.reason}", first.fix)
-
-
-def _pending(plan: TablePlan, live: LiveTable) -> list[Change]:
-    check_table_id(plan, live.table_id)
-    standings = [(change, change_state(change, live)) for change in plan.changes]
-    stale = [why_stale(change, live) for change, where in standings if where is ChangeState.STALE]
-    if stale:
-        raise StopTableError(RunOutcome.STALE, "; ".join(stale), "plan again, and see who changed it below")
-    return [change for change, where in standings if where is ChangeState.PENDING]
 
 
 def is_missing(statement: Statement, missing: Sequence[Statement]) -> bool:

@@ -30,15 +30,15 @@ def check_rewritable(session: TableSession, statement: Statement, live: LiveTabl
     keep. They are counted before the gate shuts, and behind it if the table has changed since; of a copy beside the
     table, each part is compared anyway.
     """
-    window, plan = session.window, session.plan
+    context, plan = session.context, session.plan
     if statement.repartition is None or session.copying is not None or session.rewritable == live.version:
         return
-    check_room(window, plan, live)
+    check_room(context, plan, live)
     rows = lost_rows(live, statement.repartition)
     if rows:
         session.tell("count", "count the rows that a rewrite cannot keep")
-        place = f"{window.target(plan).sql} VERSION AS OF {live.version}"
-        found = window.engine.row(f"SELECT {', '.join(each.sql for each in rows)}\nFROM {place}")
+        place = f"{context.target(plan).sql} VERSION AS OF {live.version}"
+        found = context.engine.row(f"SELECT {', '.join(each.sql for each in rows)}\nFROM {place}")
         wrong = [f"{int(count or 0):,} {each.label}" for each, count in zip(rows, found, strict=True) if count != "0"]
         if wrong:
             raise StopTableError(RunOutcome.REFUSED, f"the table holds {'; '.join(wrong)}", _OTHER_VALUES)
@@ -140,7 +140,7 @@ def _not_compared(plan: TablePlan, made: int, why: str) -> StopTableError:
 
 def _ours(session: TableSession, commit: Commit) -> bool:
     stamp = read_stamp(commit.user_metadata)
-    return commit.overwrites and stamp is not None and stamp.plan == session.window.stamp.plan
+    return commit.overwrites and stamp is not None and stamp.plan == session.context.stamp.plan
 
 
 def _copy_in_place(session: TableSession) -> BesideCopy | None:
@@ -154,7 +154,7 @@ def _copy_in_place(session: TableSession) -> BesideCopy | None:
 def _rewrites_since_plan(session: TableSession) -> list[int]:
     """The versions of this plan's rewrites, those of killed runs included."""
     plan = session.plan
-    commits = session.window.reader.commits(plan.location, after=plan.version)
+    commits = session.context.reader.commits(plan.location, after=plan.version)
     return [commit.version for commit in commits if _ours(session, commit)]
 
 
@@ -170,10 +170,10 @@ def _compared(session: TableSession, version: int) -> str:
     wrong += sorted(key for key in one.keys() | other.keys() if one.get(key) != other.get(key))
     if wrong:
         return ", ".join(wrong)
-    place = session.window.target(session.plan).sql
-    sums = [session.window.engine.row(checksums(before, place))]
+    place = session.context.target(session.plan).sql
+    sums = [session.context.engine.row(checksums(before, place))]
     try:
-        sums.append(session.window.engine.row(checksums(after, place)))
+        sums.append(session.context.engine.row(checksums(after, place)))
     except EngineError as error:
         if "FILE_NOT_EXIST" not in error.condition:
             raise

@@ -65,9 +65,9 @@ class StartMoment(Wait):
 
     def check(self, now: float) -> Answer:  # each of the waits is asked about its own moment
         """The answer of the first that does not say ``Go``."""
-        window = self._job.window
-        answer = first_answer(self._waits, window.clock)
-        if not isinstance(answer, Go) and all(nothing_remains(window, table) for table in self._job.tables):
+        context = self._job.context
+        answer = first_answer(self._waits, context.clock)
+        if not isinstance(answer, Go) and all(nothing_remains(context, table) for table in self._job.tables):
             return GO
         return answer
 
@@ -82,57 +82,57 @@ WAITS: tuple[Callable[[TableJob], Wait], ...] = (StartMoment, Preflight)
 """What tables wait for before their leases are taken, in this order. A new kind of wait is one more entry."""
 
 
-def run_plan(window: RunContext, plan: Plan, unchanged: Sequence[OwedHookTable] = ()) -> RunReport:
+def run_plan(context: RunContext, plan: Plan, unchanged: Sequence[OwedHookTable] = ()) -> RunReport:
     """Apply a plan. A failure on one table does not stop the others; all leases are released on every exit path.
 
     What a run that died owes is run first, on all tables: those that are applied, those that cannot be, and
     ``unchanged``, those without changes.
     """
-    applying = APPLYING.set(window.claim.run)
+    applying = APPLYING.set(context.claim.run)
     try:
-        return _run_plan(window, plan, unchanged)
+        return _run_plan(context, plan, unchanged)
     finally:
         APPLYING.reset(applying)
 
 
-def _run_plan(window: RunContext, plan: Plan, unchanged: Sequence[OwedHookTable]) -> RunReport:
-    at, began = milliseconds(window.clock.utc()), window.clock.monotonic()
+def _run_plan(context: RunContext, plan: Plan, unchanged: Sequence[OwedHookTable]) -> RunReport:
+    at, began = milliseconds(context.clock.utc()), context.clock.monotonic()
     planned = [table for table in plan.tables if table.applies]
-    looks = {table.name: of_table(table.name, partial(_first_look, window, table)) for table in planned}
+    looks = {table.name: of_table(table.name, partial(_first_look, context, table)) for table in planned}
     failed = {name: _failed(name, found) for name, found in looks.items() if isinstance(found, TablectlError)}
     known = {name: found for name, found in looks.items() if not isinstance(found, TablectlError)}
     check_places([(table, known[table.name][0]) for table in planned if table.name in known])
-    unsafe, notes = check_commit_drivers(window, [each for each in planned if each.name in known])
+    unsafe, notes = check_commit_drivers(context, [each for each in planned if each.name in known])
     barred = {name: end.run(name) for name, end in unsafe.items()} | failed
-    barred |= _barred_together(window.config.together, plan.tables, barred)
+    barred |= _barred_together(context.config.together, plan.tables, barred)
     todo = [table for table in planned if table.name not in barred]
     positions = {table.name: known[table.name][1] for table in todo}
-    settled = run_owed_hooks(window, [*map(_with_owed_hooks, plan.tables), *unchanged])
-    runs, canary = _run_in_stages(window, todo)
-    runs |= continued_streams(window, todo, runs, positions)
-    runs |= _last_looks(window, todo, runs)
+    settled = run_owed_hooks(context, [*map(_with_owed_hooks, plan.tables), *unchanged])
+    runs, canary = _run_in_stages(context, todo)
+    runs |= continued_streams(context, todo, runs, positions)
+    runs |= _last_looks(context, todo, runs)
     runs |= barred | {table.name: _left_out(table) for table in plan.tables if table.refusals}
     runs = settled | {name: _after_settled(run, settled.get(name)) for name, run in runs.items()}
     return RunReport(
-        run=window.stamp.run,
-        plan=window.stamp.plan,
+        run=context.stamp.run,
+        plan=context.stamp.plan,
         env=plan.env,
         tables=tuple(sorted(runs.values(), key=lambda run: run.name)),
         failures=plan.failures,
-        proceed=window.stamp.proceed,
-        override=window.stamp.override,
+        proceed=context.stamp.proceed,
+        override=context.stamp.override,
         notes=notes,
         canary=canary,
         at=at,
-        took_ms=round((window.clock.monotonic() - began) * 1000),
+        took_ms=round((context.clock.monotonic() - began) * 1000),
     )
 
 
-def _last_looks(window: RunContext, tables: Sequence[TablePlan], runs: Runs) -> dict[str, TableRun]:
+def _last_looks(context: RunContext, tables: Sequence[TablePlan], runs: Runs) -> dict[str, TableRun]:
     """The runs after a last look at each table, several at a time: each takes a request or two."""
 
     def look(table: TablePlan) -> TableRun:
-        return _noted(partial(looked_again, window, table), runs[table.name])
+        return _noted(partial(looked_again, context, table), runs[table.name])
 
     with ThreadPoolExecutor(_LOOKS, thread_name_prefix="tablectl-look") as pool:
         return {run.name: run for run in pool.map(look, tables)}
@@ -155,9 +155,9 @@ def _after_settled(run: TableRun, settled: TableRun | None) -> TableRun:
     return replace(run, owed=settled.owed, notes=notes, shut_ms=settled.shut_ms, shut=settled.shut)
 
 
-def _first_look(window: RunContext, table: TablePlan) -> tuple[str, Positions]:
+def _first_look(context: RunContext, table: TablePlan) -> tuple[str, Positions]:
     """Where a table really lies, and how far its declared streams are."""
-    return own_place(table.location), positions_of(window, table)
+    return own_place(table.location), positions_of(context, table)
 
 
 def _barred_together(together: Sequence[str], tables: Sequence[TablePlan], barred: Runs) -> dict[str, TableRun]:
@@ -185,45 +185,45 @@ def _barred_together(together: Sequence[str], tables: Sequence[TablePlan], barre
     return {table.name: End(RunOutcome.REFUSED, message, hint).run(table.name) for table in others}
 
 
-def _run_in_stages(window: RunContext, tables: Sequence[TablePlan]) -> tuple[dict[str, TableRun], CanaryRun | None]:
+def _run_in_stages(context: RunContext, tables: Sequence[TablePlan]) -> tuple[dict[str, TableRun], CanaryRun | None]:
     """All tables at once; or with ``--canary`` some first, and the others if these show no failure for a while.
 
     Nothing is held in between: neither a lease nor a gate nor a worker.
     """
-    config = window.config
+    config = context.config
     if not config.canary or not tables:
-        return _run_all(window, tables), None
+        return _run_all(context, tables), None
     group = frozenset(table.name for table in tables if shares_window(table.table, table.tags, config.together))
-    chosen = choose(tables, config.canary, window.table_groups, group)
+    chosen = choose(tables, config.canary, context.table_groups, group)
     first = [table for table in tables if table.name in chosen.names]
     rest = [table for table in tables if table.name not in chosen.names]
-    runs = _run_all(window, first)
-    canary = soak(window, first, runs, rest)
+    runs = _run_all(context, first)
+    canary = soak(context, first, runs, rest)
     canary = replace(canary, notes=(*chosen.notes, *canary.notes))
     if not canary.reason:
-        return runs | _run_all(window, rest), canary
+        return runs | _run_all(context, rest), canary
     end = End(RunOutcome.NO_WINDOW, canary.reason, STOPPED_HINT)
     return runs | {table.name: end.run(table.name) for table in rest}, canary
 
 
-def _run_all(window: RunContext, tables: Sequence[TablePlan]) -> dict[str, TableRun]:
+def _run_all(context: RunContext, tables: Sequence[TablePlan]) -> dict[str, TableRun]:
     group = sorted(
-        (table for table in tables if shares_window(table.table, table.tags, window.config.together)), key=table_key
+        (table for table in tables if shares_window(table.table, table.tags, context.config.together)), key=table_key
     )
     alone = [(table,) for table in tables if table not in group]
-    tally = Tally(window.notify, window.clock.monotonic)
-    window = replace(window, notify=tally)
+    tally = Tally(context.notify, context.clock.monotonic)
+    context = replace(context, notify=tally)
     groups = {table_key(some[0]): some for some in (tuple(group), *alone) if some}
-    began = window.clock.monotonic()
-    tasks = {key: _Task(TableJob(window, some, began)) for key, some in groups.items()}
+    began = context.clock.monotonic()
+    tasks = {key: _Task(TableJob(context, some, began)) for key, some in groups.items()}
     rules: Rules[Runs] = Rules(
         left_out=lambda job, later, reason: tasks[job.key].left_out(later, reason),
         on_wait=lambda job, later, since: tasks[job.key].tell_wait(later, since),
         on_progress=tally.tell,
         rewrote=lambda job: job.size > 0 and tasks[job.key].sent,
     )
-    scheduler = Scheduler(window.clock, window.config.parallel, window.stop, rules, window.pace)
-    queue = [QueuedJob(key, size=_size(some, window.pace.limit)) for key, some in groups.items()]
+    scheduler = Scheduler(context.clock, context.config.parallel, context.stop, rules, context.pace)
+    queue = [QueuedJob(key, size=_size(some, context.pace.limit)) for key, some in groups.items()]
     with ExitStack() as stack:
         for task in tasks.values():
             stack.callback(task.leases.close)
@@ -274,13 +274,19 @@ class _Task:
 
     def step(self) -> Runs | Later:
         """Go as far as possible now. An unexpected error becomes the outcome of these tables only."""
-        self.first = self.job.window.clock.monotonic() if self.first is None else self.first
+        self.first = self.job.context.clock.monotonic() if self.first is None else self.first
         self.sent = False
         try:
             with no_panic(self.job.tables[0].name):
                 return self._step()
         except LeaseLost:  # while the leases were held without a worker
-            self._end_attempt(self._without_leases())
+            # The end of tables whose leases, or some of them, were lost while they were held without a worker
+            context, leased = self.job.context, [(table, self.leases.of(table)) for table in self.job.tables]
+            lost = {table.name: run_table(context, table, lease) for table, lease in leased if lease.lost}
+            first = next(iter(lost.values()))
+            self._end_attempt(
+                [lost.get(table.name) or _shares(table.name, first.name, first.outcome) for table in self.job.tables]
+            )
         except Exception as error:  # noqa: BLE001  # see above
             self._end_attempt([_failed(table.name, error) for table in self.job.tables])
         except BaseException:
@@ -289,7 +295,7 @@ class _Task:
         return self._finish()
 
     def _step(self) -> Runs | Later:
-        clock = self.job.window.clock
+        clock = self.job.context.clock
         answer = first_answer(self.under_lease if self.leases.held else (*self.before_lease, *self.under_lease), clock)
         if isinstance(answer, Later):
             return answer
@@ -307,20 +313,13 @@ class _Task:
 
     def _work(self) -> list[TableRun]:
         """Run the statements under the leases."""
-        window, tables = self.job.window, self.job.tables
+        context, tables = self.job.context, self.job.tables
         for table in tables:
-            window.notify(RunEvent(table.name, "leased"))
+            context.notify(RunEvent(table.name, "leased"))
         leased = [(table, self.leases.of(table)) for table in tables]
-        runs = [run_table(window, *leased[0])] if len(leased) == 1 else _run_together(window, leased)
+        runs = [run_table(context, *leased[0])] if len(leased) == 1 else _run_together(context, leased)
         self.sent = any(run.statements for run in runs)
         return runs
-
-    def _without_leases(self) -> list[TableRun]:
-        """The end of tables whose leases, or some of them, were lost while they were held without a worker."""
-        window, leased = self.job.window, [(table, self.leases.of(table)) for table in self.job.tables]
-        lost = {table.name: run_table(window, table, lease) for table, lease in leased if lease.lost}
-        first = next(iter(lost.values()))
-        return [lost.get(table.name) or _shares(table.name, first.name, first.outcome) for table in self.job.tables]
 
     def _release(self) -> None:
         if not self.leases.held:
@@ -330,11 +329,11 @@ class _Task:
         for table in self.job.tables:
             # The work is done: a failing observer cannot change it.
             with suppress(Exception):
-                self.job.window.notify(RunEvent(table.name, RELEASED))
+                self.job.context.notify(RunEvent(table.name, RELEASED))
 
     def _next_attempt(self) -> Later | None:
         """The wait for the next attempt, if there is one."""
-        now, outcomes = self.job.window.clock.monotonic(), {run.outcome for run in self.runs.values()}
+        now, outcomes = self.job.context.clock.monotonic(), {run.outcome for run in self.runs.values()}
         if RunOutcome.NO_WINDOW not in outcomes:
             return None
         self.tries += 1
@@ -351,7 +350,7 @@ class _Task:
         """The result of the task."""
         for run in self.runs.values():
             with suppress(Exception):  # as in ``_release``
-                self.job.window.notify(RunEvent(run.name, DONE, str(run.outcome)))
+                self.job.context.notify(RunEvent(run.name, DONE, str(run.outcome)))
         return self._timed()
 
     def left_out(self, later: Later | None, reason: str) -> Runs:
@@ -365,7 +364,7 @@ class _Task:
     def tell_wait(self, later: Later, since: float) -> None:
         """Emit an event for each table with what it waits for."""
         for table in self.job.tables:
-            self.job.window.notify(later.event(table.name, self.job.window.clock.monotonic() - since))
+            self.job.context.notify(later.event(table.name, self.job.context.clock.monotonic() - since))
 
     def _ended(self, end: End) -> list[TableRun]:
         if end.outcome is None:
@@ -392,7 +391,7 @@ class _Task:
     def _timed(self) -> Runs:
         if self.first is None:
             return self.runs
-        took = round((self.job.window.clock.monotonic() - self.first) * 1000)
+        took = round((self.job.context.clock.monotonic() - self.first) * 1000)
         return {name: replace(run, took_ms=took) for name, run in self.runs.items()}
 
 
@@ -405,10 +404,10 @@ def _noted(note: Callable[[TableRun], TableRun], run: TableRun) -> TableRun:
     return replace(run, outcome=outcome, message=run.message or found.message, hint=run.hint or found.hint)
 
 
-def _run_together(window: RunContext, tasks: Sequence[tuple[TablePlan, Lease]]) -> list[TableRun]:
+def _run_together(context: RunContext, tasks: Sequence[tuple[TablePlan, Lease]]) -> list[TableRun]:
     """Run tables that share a window, each on its own thread."""
     together = SharedWindow([table for table, _ in tasks], [lease for _, lease in tasks])
-    shared = replace(window, together=together)
+    shared = replace(context, together=together)
 
     def run(table: TablePlan, lease: Lease) -> TableRun:
         try:

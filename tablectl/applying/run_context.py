@@ -255,7 +255,7 @@ class RunContext:
 class TableJob:
     """One table of a run, or the tables that share a window, and what their waits know of each other."""
 
-    window: RunContext
+    context: RunContext
     tables: tuple[TablePlan, ...]
     began: float = 0.0
     """When the run began, on the clock's ``monotonic``."""
@@ -265,7 +265,7 @@ class TableJob:
     def left(self, now: float) -> float:
         """Seconds for which they are tried again."""
         self.tried_since = now if self.tried_since is None else self.tried_since
-        return self.window.wait - (now - self.tried_since)
+        return self.context.wait - (now - self.tried_since)
 
 
 def table_key(table: TablePlan) -> str:

@@ -69,13 +69,13 @@ _TRIES = 5
 """Attempts to send one statement if others commit at the same moment each time."""
 
 
-def run_table(window: RunContext, plan: TablePlan, lease: Lease) -> TableRun:
+def run_table(context: RunContext, plan: TablePlan, lease: Lease) -> TableRun:
     """Apply one table's plan, then open its gate and run its after-hooks.
 
     Never raises an ``Exception``: every error becomes the table's outcome. Otherwise the commits already made would go
     unreported.
     """
-    session = TableSession.begin(window, plan, lease)
+    session = TableSession.begin(context, plan, lease)
     before = APPLYING.set(lease.record.run)
     try:
         try:
@@ -93,15 +93,15 @@ def run_table(window: RunContext, plan: TablePlan, lease: Lease) -> TableRun:
 
 
 def _run_session(session: TableSession) -> TableRun:
-    window, plan = session.window, session.plan
+    context, plan = session.context, session.plan
     try:
         try:
             with no_panic(plan.name):
                 if session.lease.lost:  # raises
                     session.lease.prove(0)
                 session.hooks.settle()
-                check_name(window, plan)
-                window.approve(plan)
+                check_name(context, plan)
+                context.approve(plan)
                 reached = run_upkeep(session) if isinstance(plan, UpkeepTable) else _run_statements(session)
                 session.gate.finish()
         except Exception:
@@ -131,15 +131,23 @@ def _run_statements(session: TableSession) -> LiveTable | None:
 
     Returns ``None`` if that was the case at our last commit, and others have changed the table since.
     """
-    window, plan = session.window, session.plan
+    context, plan = session.context, session.plan
     attempts = _Attempts()
     while True:
-        live = session.read() if attempts.failed is None else _read_again(session, attempts.failed)
+        try:
+            live = session.read()
+        except TablectlError as unreadable:
+            if attempts.failed is None:
+                raise
+            # The error of the statement comes first: whether it took effect is not known.
+            error = attempts.failed.error
+            message = f"{error_text(error)}; whether it took effect is unknown: {unreadable.message}"
+            raise StopTableError(RunOutcome.UNKNOWN, message, error.hint or unreadable.hint) from unreadable
         session.note(live)
         try:
             _check_metadata(session, live)
             missing = remaining_statements(
-                plan, live, window.engine.dialect, window.addressed(plan.table, plan.location)
+                plan, live, context.engine.dialect, context.addressed(plan.table, plan.location)
             )
         except StopTableError:
             if was_reached(session):
@@ -153,15 +161,17 @@ def _run_statements(session: TableSession) -> LiveTable | None:
             check_rewrites(session)
             return live
         check_violations(session, missing, live)
-        if _may_run(session, statement, live):
-            last = not _closed_after(session, statement, missing, attempts.done)
-            try:
-                failed = _run_statement(session, statement, live, last=last)
-            except OutdatedCopyError:
-                attempts.again(statement)
-                session.gate.reopen()
-            else:
-                attempts.note(statement, failed, window)
+        if not _may_run(session, statement, live):
+            continue  # its gate was shut just now, and writers that it waited for may have changed the table
+        after = (each for each in missing if each is not statement and each.id not in attempts.done)
+        last = not any(planned_phase(plan, each) is Phase.CLOSED for each in after)
+        try:
+            failed = _run_statement(session, statement, live, last=last)
+        except OutdatedCopyError:
+            attempts.again(statement)
+            session.gate.reopen()
+        else:
+            attempts.note(statement, failed, context)
 
 
 def _check_metadata(session: TableSession, live: LiveTable) -> None:
@@ -171,9 +181,9 @@ def _check_metadata(session: TableSession, live: LiveTable) -> None:
     planned, now = session.plan.basis.metadata_version, live.catalog.metadata_version if live.catalog else None
     if planned is None or now is None or now <= planned:
         return
-    made = next((each for each in session.window.reader.commits(session.plan.location, after=now - 1)[-1:]), None)
+    made = next((each for each in session.context.reader.commits(session.plan.location, after=now - 1)[-1:]), None)
     stamp = read_stamp(made.user_metadata) if made else None
-    if stamp is not None and stamp.plan == session.window.stamp.plan:
+    if stamp is not None and stamp.plan == session.context.stamp.plan:
         return
     who = f", {made.operation} by {made.user or made.client.text()}" if made else ""
     raise StopTableError(
@@ -187,7 +197,7 @@ def check_violations(session: TableSession, missing: Sequence[Statement], live: 
     """Raise ``StopTableError`` if rows of this version violate a constraint that a statement adds. Each is counted once
     in a run.
     """
-    window, plan = session.window, session.plan
+    context, plan = session.context, session.plan
     scanning = [each for each in missing if each.effect.scans and each.id not in session.counted]
     ids = {change for statement in scanning for change in statement.serves}
     rows = [(change, violated_by(change)) for change in plan.changes if change.id in ids]
@@ -195,8 +205,8 @@ def check_violations(session: TableSession, missing: Sequence[Statement], live: 
     if not rows:
         return
     session.tell("count", f"count the rows in the way of {', '.join(change.id for change, _ in rows)}")
-    place = f"{window.target(plan).sql} VERSION AS OF {live.version}"
-    found = window.engine.row(f"SELECT {', '.join(f'count_if({condition})' for _, condition in rows)}\nFROM {place}")
+    place = f"{context.target(plan).sql} VERSION AS OF {live.version}"
+    found = context.engine.row(f"SELECT {', '.join(f'count_if({condition})' for _, condition in rows)}\nFROM {place}")
     wrong = [
         (each, condition, int(count or 0)) for (each, condition), count in zip(rows, found, strict=True) if count != "0"
     ]
@@ -247,15 +257,17 @@ class _Attempts:
         self._tries[statement.id] += 1
         decided_again(self._tries[statement.id])
 
-    def note(self, statement: Statement, failed: _Failed | None, window: RunContext) -> None:
+    def note(self, statement: Statement, failed: _Failed | None, context: RunContext) -> None:
         """Record the result of a statement. Waits briefly if it lost against a concurrent commit and may be retried."""
         self._tries[statement.id] += 1
+        # A rewrite of the whole table is too expensive to be retried against a writer without a guard.
+        whole = statement.repartition is not None or (statement.rewrite is not None and statement.rewrite.everything)
         if failed is None:
             self.done.add(statement.id)
-        elif is_conflict(failed.error.condition) and self._tries[statement.id] < _most_tries(statement):
+        elif is_conflict(failed.error.condition) and self._tries[statement.id] < (1 if whole else _TRIES):
             # A concurrent commit won: read the table again and decide again from its new state.
             pause = 0.1 * self._tries[statement.id] * random.uniform(0.5, 1.5)  # noqa: S311  # jitter, not a secret
-            window.clock.sleep(pause)
+            context.clock.sleep(pause)
         else:
             self.failed = failed
 
@@ -265,25 +277,27 @@ def _may_run(session: TableSession, statement: Statement, live: LiveTable) -> bo
 
     Raises ``StopTableError`` if it may not be sent at all.
     """
-    window = session.window
+    context = session.context
     check_allowed(session.plan, statement)
-    if window.stop.is_set():
+    if context.stop.is_set():
         raise interrupted()
     session.check_calendar()
-    _check_lock(session)
-    check_bound(window)
-    check_answers(window.engine)
+    lock = session.plan.basis.options.locked
+    if lock is not None and lock.holds(session.context.clock.utc().date()):
+        raise StopTableError(RunOutcome.REFUSED, f"the table is {lock.text}", f"ask {lock.owner}")
+    check_bound(context)
+    check_answers(context.engine)
     if not (session.sent or session.gate.closed):
         check_rewrites(session)  # that of a killed run: it reads the whole table, so before writers wait
     if not session.gate.closed:
         check_rewritable(session, statement, live)
     if copies_beside(statement) and not (session.copying and session.gate.closed):
-        session.copying = session.copying or begin_copy(window, session.plan, session.lease, statement, live)
+        session.copying = session.copying or begin_copy(context, session.plan, session.lease, statement, live)
         session.gate.reopen()  # an earlier statement may have shut it
         if not catch_up(session.copying):
             return False
         session.check_calendar(reopened=True)  # the copy may have taken hours
-    if window.within is not None:
+    if context.within is not None:
         session.guarded |= guarded_names(session.lease.store)
     if not session.gate.admit(statement, planned_phase(session.plan, statement)):
         return False
@@ -291,25 +305,13 @@ def _may_run(session: TableSession, statement: Statement, live: LiveTable) -> bo
     return planned_phase(session.plan, statement) is not Phase.CLOSED or between_runs(session)
 
 
-def _check_lock(session: TableSession) -> None:
-    lock = session.plan.basis.options.locked
-    if lock is not None and lock.holds(session.window.clock.utc().date()):
-        raise StopTableError(RunOutcome.REFUSED, f"the table is {lock.text}", f"ask {lock.owner}")
-
-
-def _closed_after(session: TableSession, statement: Statement, missing: Sequence[Statement], sent: set[str]) -> bool:
-    """Whether a closed statement follows this one."""
-    rest = (each for each in missing if each is not statement and each.id not in sent)
-    return any(planned_phase(session.plan, each) is Phase.CLOSED for each in rest)
-
-
 def _run_statement(session: TableSession, statement: Statement, live: LiveTable, *, last: bool) -> _Failed | None:
     """Send one statement and determine its result. If it is the ``last`` closed one, the next table of the driver goes
     on meanwhile. Raises ``StopTableError`` if it changed another table or overwrote someone else's change.
     """
-    session.lease.prove(session.window.budget)
+    session.lease.prove(session.context.budget)
     check_target(session, statement, live.table_id)
-    tag, rewrites = session.window.new_tag(), statement.repartition is not None
+    tag, rewrites = session.context.new_tag(), statement.repartition is not None
     sent = Sent(tag, live.version, rewrites, ends_with_commit(statement), is_quick(statement))
     error = _send(session, statement, sent, live)
     ends = last and error is None
@@ -329,7 +331,17 @@ def _run_statement(session: TableSession, statement: Statement, live: LiveTable,
             makes_one = statement.commits and lane_of(statement) is Lane.METADATA
             session.unseen = statement if makes_one and not (versions or between) else None
         case LandedElsewhere(location, version):
-            raise _went_elsewhere(session, statement, location, version)
+            name, planned = session.plan.name, session.plan.location
+            same = canonical_location(location) == canonical_location(planned)
+            why = (
+                "which was made again since the plan"
+                if same
+                else f"to which the name {name} led at that moment, and not in"
+            )
+            message = f"{statement.verb} went to ANOTHER TABLE: it is version {version} of {location}, {why}"
+            message += "" if same else f" {planned}, for which the plan was made"
+            hint = f"undo it there by hand, see who moved the name {name}, and plan again"
+            raise StopTableError(RunOutcome.UNVERIFIED, message, hint)
         case NotLanded() if error is None:
             raise _went_unseen(session, statement, RunOutcome.UNKNOWN)
         case _:
@@ -359,25 +371,15 @@ def _check_between(
     if statement.repartition is None:
         return
     try:  # Delta decides only what it needs itself, and rewrites what was changed after our last look
-        remaining_statements(session.plan, earlier, session.window.engine.dialect)
+        remaining_statements(session.plan, earlier, session.context.engine.dialect)
     except StopTableError as refused:
         message = f"version {versions[-1]} rewrote a table that others had changed just before: {refused.message}"
         back = f"`RESTORE TABLE {session.plan.table.sql} TO VERSION AS OF {versions[0] - 1}` brings it back"
         raise StopTableError(RunOutcome.UNVERIFIED, message, f"see whose change it was below; {back}") from refused
 
 
-def _went_elsewhere(session: TableSession, statement: Statement, location: str, version: int) -> StopTableError:
-    name, planned = session.plan.name, session.plan.location
-    same = canonical_location(location) == canonical_location(planned)
-    why = "which was made again since the plan" if same else f"to which the name {name} led at that moment, and not in"
-    message = f"{statement.verb} went to ANOTHER TABLE: it is version {version} of {location}, {why}"
-    message += "" if same else f" {planned}, for which the plan was made"
-    hint = f"undo it there by hand, see who moved the name {name}, and plan again"
-    return StopTableError(RunOutcome.UNVERIFIED, message, hint)
-
-
 def _went_unseen(session: TableSession, statement: Statement, outcome: RunOutcome) -> StopTableError:
-    plan, run = session.plan, session.window.stamp.run
+    plan, run = session.plan, session.context.stamp.run
     message = (
         f"{statement.verb} succeeded somewhere else than in {plan.location}: the engine reports success, and no commit "
         f"of it is in the table's log, nor in that of the table to which {plan.name} leads now"
@@ -391,7 +393,7 @@ def _moved(session: TableSession, statement: Statement) -> StopTableError:
     confirm the change.
     """
     wanted = [each for each in session.plan.changes if each.id in statement.serves]
-    entry = session.window.reader.entry(session.plan.location)
+    entry = session.context.reader.entry(session.plan.location)
     found = LiveTable(
         name=session.plan.table,
         location=session.plan.location,
@@ -414,7 +416,7 @@ def _next(session: TableSession, missing: Sequence[Statement], attempted: set[st
     Once the gate is shut for a copy, the copy comes first: a REORG of what was deleted meanwhile would write files
     again, which the copy would have to follow behind the gate.
     """
-    now = milliseconds(session.window.clock.utc())
+    now = milliseconds(session.context.clock.utc())
     if session.copying is not None and session.gate.closed:
         missing = sorted(missing, key=lambda each: not copies_beside(each))
     for statement in missing:
@@ -426,14 +428,8 @@ def _next(session: TableSession, missing: Sequence[Statement], attempted: set[st
     return None
 
 
-def _most_tries(statement: Statement) -> int:
-    """A rewrite of the whole table is too expensive to be retried against a writer without a guard."""
-    whole = statement.repartition is not None or (statement.rewrite is not None and statement.rewrite.everything)
-    return 1 if whole else _TRIES
-
-
 def _send(session: TableSession, statement: Statement, sent: Sent, live: LiveTable) -> EngineError | None:
-    engine, partitions = session.window.engine, statement.repartition
+    engine, partitions = session.context.engine, statement.repartition
     if partitions is None:
         return send(
             session,
@@ -442,38 +438,23 @@ def _send(session: TableSession, statement: Statement, sent: Sent, live: LiveTab
             lambda may_send: engine.execute(statement.sql, sent.tag, may_send, quick=sent.quick),
         )
     if copies_beside(statement):
-        return _cut_over(session, statement, sent)
-    place, columns = session.window.target(session.plan), own_metadata(live.schema.text)
+        copying = session.copying
+        if copying is None:  # never an overwrite instead: it would shut the gate for hours
+            message = "no copy beside the table was made, so the table is not rewritten"
+            raise StopTableError(RunOutcome.FAILED, message, "run the same command again")
+
+        def commit(may_send: MaySend) -> None:
+            session.rewritten = cut_over(copying, may_send)
+
+        try:
+            return send(session, statement, sent, commit)
+        except (StopTableError, OutdatedCopyError):  # before the commit
+            statement_over(session)
+            raise
+    place, columns = session.context.target(session.plan), own_metadata(live.schema.text)
     return send(
         session,
         statement,
         sent,
         lambda may_send: engine.overwrite(place, columns, partitions, sent.tag, may_send),
     )
-
-
-def _cut_over(session: TableSession, statement: Statement, sent: Sent) -> EngineError | None:
-    copying = session.copying
-    if copying is None:  # never an overwrite instead: it would shut the gate for hours
-        message = "no copy beside the table was made, so the table is not rewritten"
-        raise StopTableError(RunOutcome.FAILED, message, "run the same command again")
-
-    def commit(may_send: MaySend) -> None:
-        session.rewritten = cut_over(copying, may_send)
-
-    try:
-        return send(session, statement, sent, commit)
-    except (StopTableError, OutdatedCopyError):  # before the commit
-        statement_over(session)
-        raise
-
-
-def _read_again(session: TableSession, failed: _Failed) -> LiveTable:
-    """Read the table after a statement that returned an error. If the read fails, too, the statement's error comes
-    first.
-    """
-    try:
-        return session.read()
-    except TablectlError as unreadable:
-        message = f"{error_text(failed.error)}; whether it took effect is unknown: {unreadable.message}"
-        raise StopTableError(RunOutcome.UNKNOWN, message, failed.error.hint or unreadable.hint) from unreadable

@@ -114,7 +114,7 @@ def run_upkeep(session: TableSession) -> LiveTable:
         else:
             _vacuum(session, statement)
         if not session.waiting.keys() & set(statement.serves):
-            note_done(session.lease.store, statement.id, live.table_id, milliseconds(session.window.clock.utc()))
+            note_done(session.lease.store, statement.id, live.table_id, milliseconds(session.context.clock.utc()))
         live = session.read()
     for statement in plan.statements:
         if statement.id not in {each.id for each in statements}:
@@ -129,22 +129,22 @@ def _plan(session: TableSession) -> UpkeepTable:
 
 def _due(session: TableSession) -> tuple[LiveTable, tuple[Statement, ...]]:
     """The table, and the planned statements that are still due on it, with the name that statements use."""
-    plan, window = _plan(session), session.window
-    live = window.reader.read(plan.table, plan.location, Depth(LOOK_BACK, upkeep=plan.upkeep))
+    plan, context = _plan(session), session.context
+    live = context.reader.read(plan.table, plan.location, Depth(LOOK_BACK, upkeep=plan.upkeep))
     if live.table_id != plan.table_id:
         raise StopTableError(RunOutcome.STALE, "the table was replaced since it was read", "run the same command again")
-    tasks = due_by_records(plan.upkeep, live, milliseconds(window.clock.utc()), lambda: session.lease.store)
-    named = replace(live, name=window.addressed(plan.table, plan.location))
-    found = upkeep_table(plan.upkeep, named, tasks, window.engine.dialect, plan.basis.options).statements
+    tasks = due_by_records(plan.upkeep, live, milliseconds(context.clock.utc()), lambda: session.lease.store)
+    named = replace(live, name=context.addressed(plan.table, plan.location))
+    found = upkeep_table(plan.upkeep, named, tasks, context.engine.dialect, plan.basis.options).statements
     planned = {each.id for each in plan.statements}
     return live, tuple(each for each in found if each.id in planned)
 
 
 def _settings(session: TableSession, values: dict[str, str]) -> None:
     """Set what OPTIMIZE and VACUUM of open-source Delta read from the session, which is the run's own."""
-    if dialect_of(session.window.engine.dialect).session_settings:
+    if dialect_of(session.context.engine.dialect).session_settings:
         for key, value in values.items():
-            session.window.engine.execute(f"SET {_DELTA}{key} = {value}")
+            session.context.engine.execute(f"SET {_DELTA}{key} = {value}")
 
 
 # OPTIMIZE
@@ -165,19 +165,17 @@ def _optimize(session: TableSession, statement: Statement) -> None:
         session.gate.open()
         session.gate.give_turn()
         if progress.slices:
-            session.hooks.notes.append(_told(progress))
-
-
-def _told(progress: _Progress) -> str:
-    removed, added = progress.files
-    longest = f"; the gate was shut for {max(progress.shut):.0f} s at most" if progress.shut else ""
-    many = f"{progress.slices} slice{'s' if progress.slices > 1 else ''}"
-    return f"OPTIMIZE: {removed:,} files ({size_text(progress.bytes)}) became {added:,}, in {many}{longest}"
+            removed, added = progress.files
+            longest = f"; the gate was shut for {max(progress.shut):.0f} s at most" if progress.shut else ""
+            many = f"{progress.slices} slice{'s' if progress.slices > 1 else ''}"
+            session.hooks.notes.append(
+                f"OPTIMIZE: {removed:,} files ({size_text(progress.bytes)}) became {added:,}, in {many}{longest}"
+            )
 
 
 def _optimize_slice(session: TableSession, statement: Statement, progress: _Progress) -> bool:
     """One slice. Returns whether nothing is left to do now, because all is done or because the rest has to wait."""
-    window, bound = session.window, session.window.config.upkeep
+    context, bound = session.context, session.context.config.upkeep
     try:
         _check_may_run(session)
     except StopTableError as stop:  # the calendar closes after the first slices
@@ -189,11 +187,11 @@ def _optimize_slice(session: TableSession, statement: Statement, progress: _Prog
     if why:
         session.wait_for(statement, why)
         return True
-    began = window.clock.monotonic()
+    began = context.clock.monotonic()
     if not _admit(session, statement, progress):
         return False
     live = session.read()
-    left = bound * _OF_A_SLICE - (window.clock.monotonic() - began)
+    left = bound * _OF_A_SLICE - (context.clock.monotonic() - began)
     if left < bound * _LEAST:
         return _again(session, statement, progress, f"writers needed {bound - left:.0f} s to end")
     target = _plan(session).target
@@ -201,7 +199,7 @@ def _optimize_slice(session: TableSession, statement: Statement, progress: _Prog
     _settings(session, _sizes(size, min(progress.batch, _BINS * size) if size < target else progress.batch))
     error, commits = _send_slice(session, statement, live, left)
     session.gate.open()
-    progress.shut.append(window.clock.monotonic() - began)
+    progress.shut.append(context.clock.monotonic() - began)
     _count(progress, commits)
     if error is None:
         progress.most = 0  # what is merged now has fewer files to read
@@ -209,13 +207,7 @@ def _optimize_slice(session: TableSession, statement: Statement, progress: _Prog
     if commits:
         progress.tries = 0
         return False
-    return _after_nothing(session, statement, progress, error, size)
-
-
-def _after_nothing(
-    session: TableSession, statement: Statement, progress: _Progress, error: _SliceError, size: int
-) -> bool:
-    """After a slice without a commit: make the parts smaller, or leave the rest to a later run."""
+    # After a slice without a commit: make the parts smaller, or leave the rest to a later run
     if not (error.ended_by_us or is_conflict(error.error.condition)):
         raise _failed(session, statement, error.error)
     if statement.rewrite and statement.rewrite.clusters:  # smaller files would undo the clustering
@@ -236,12 +228,12 @@ def _again(session: TableSession, statement: Statement, progress: _Progress, why
 
 
 def _check_may_run(session: TableSession) -> None:
-    window = session.window
-    if window.stop.is_set():
+    context = session.context
+    if context.stop.is_set():
         raise interrupted()
     session.check_calendar()
-    check_bound(window)
-    check_answers(window.engine)
+    check_bound(context)
+    check_answers(context.engine)
 
 
 def _admit(session: TableSession, statement: Statement, progress: _Progress) -> bool:
@@ -283,12 +275,12 @@ def _send_slice(
     session: TableSession, statement: Statement, live: LiveTable, seconds: float
 ) -> tuple[_SliceError | None, Sequence[Commit]]:
     """Send the OPTIMIZE and end it after some seconds. Returns its error, and its commits."""
-    window = session.window
-    session.lease.prove(window.budget)
+    context = session.context
+    session.lease.prove(context.budget)
     check_target(session, statement, live.table_id)
-    sent = Sent(window.new_tag(), live.version, rewrites=False, single=False)
+    sent = Sent(context.new_tag(), live.version, rewrites=False, single=False)
     with _ended_after(session, sent.tag, seconds) as ended:
-        error = send(session, statement, sent, lambda may: window.engine.execute(statement.sql, sent.tag, may))
+        error = send(session, statement, sent, lambda may: context.engine.execute(statement.sql, sent.tag, may))
     answer = settle_statement(session, sent, error)
     if isinstance(answer, LandedElsewhere):
         message = f"{statement.verb} went to another table: version {answer.version} of {answer.location}"
@@ -297,7 +289,7 @@ def _send_slice(
         why = answer.why if isinstance(answer, UnknownOutcome) else "it may still run in the engine"
         raise StopTableError(RunOutcome.UNKNOWN, f"what became of the {statement.verb} is unknown: {why}")
     versions = answer.versions if isinstance(answer, Landed) else ()
-    made = window.reader.commits(session.plan.location, after=live.version)
+    made = context.reader.commits(session.plan.location, after=live.version)
     commits = tuple(each for each in made if each.version in versions)
     return (None if error is None else _SliceError(error, ended.is_set())), commits
 
@@ -305,7 +297,7 @@ def _send_slice(
 @contextmanager
 def _ended_after(session: TableSession, tag: str, seconds: float) -> Iterator[threading.Event]:
     """Interrupts a statement after some seconds. The event says whether that happened."""
-    engine, over, ended = session.window.engine, threading.Event(), threading.Event()
+    engine, over, ended = session.context.engine, threading.Event(), threading.Event()
 
     def watch() -> None:
         if over.wait(seconds):
@@ -326,7 +318,7 @@ def _ended_after(session: TableSession, tag: str, seconds: float) -> Iterator[th
 
 def _failed(session: TableSession, statement: Statement, error: EngineError, step: str = "") -> StopTableError:
     """The end of a table by an error of the engine. A signal can end the statement, too: it may reach the engine."""
-    if session.window.stop.is_set():
+    if session.context.stop.is_set():
         message = f"stopped while {statement.verb} ran: {step}{error_text(error)}"
         return StopTableError(RunOutcome.INTERRUPTED, message, "run the same command again")
     return StopTableError(RunOutcome.FAILED, f"{step}{error_text(error)}", error.hint)
@@ -345,11 +337,11 @@ def _count(progress: _Progress, commits: Sequence[Commit]) -> None:
 
 def _paced(session: TableSession, progress: _Progress) -> str:
     """Why ``window.max_bytes_per_hour`` permits no further slice now; empty if it does. Bounds the next batches."""
-    limit = session.window.pace.limit
+    limit = session.context.pace.limit
     if limit is None:
         return ""
-    now = milliseconds(session.window.clock.utc())
-    recent = session.window.reader.commits(session.plan.location, after=max(session.start - _RECENT, -1))
+    now = milliseconds(session.context.clock.utc())
+    recent = session.context.reader.commits(session.plan.location, after=max(session.start - _RECENT, -1))
     spent = sum(
         each.metric("numRemovedBytes")
         for each in recent
@@ -367,11 +359,11 @@ def _why_not_quiet(session: TableSession, statement: Statement) -> str:
     """Why writers without a guard forbid the statement now; empty if they do not."""
     if not statement.fails:
         return ""
-    window, clock = session.window, session.window.clock
-    until = clock.utc() + timedelta(seconds=_BETWEEN if window.within else 0)
-    while not window.stop.is_set():
-        forecast, now = forecast_of(window, session.plan, session.lease.store), clock.utc()
-        answer = decide((forecast,), now, until, 0, window.config.quiet, lambda moment: moment)
+    context, clock = session.context, session.context.clock
+    until = clock.utc() + timedelta(seconds=_BETWEEN if context.within else 0)
+    while not context.stop.is_set():
+        forecast, now = forecast_of(context, session.plan, session.lease.store), clock.utc()
+        answer = decide((forecast,), now, until, 0, context.config.quiet, lambda moment: moment)
         if isinstance(answer, Go):
             return ""
         if not isinstance(answer, WaitUntil) or not forecast.jobs:
@@ -384,9 +376,9 @@ def _why_not_quiet(session: TableSession, statement: Statement) -> str:
 
 def _let_writers_go(session: TableSession, most: float) -> None:
     """With an open gate, wait until the writers that waited have written, at most as long as they waited."""
-    clock, store = session.window.clock, session.lease.store
+    clock, store = session.context.clock, session.lease.store
     until = clock.monotonic() + max(most, _TURN)
-    while clock.monotonic() < until and not session.window.stop.is_set():
+    while clock.monotonic() < until and not session.context.stop.is_set():
         try:
             guards = read_guards(store)
         except WindowError:
@@ -407,21 +399,21 @@ def _vacuum(session: TableSession, statement: Statement) -> None:
     """VACUUM behind the gate ``no-schema``: a RESTORE that commits while files are deleted would name some of them.
     Other guarded writes go on. DRY RUN first, with an open gate, which Delta refuses for the same reasons.
     """
-    window = session.window
+    context = session.context
     _check_may_run(session)
     live = session.read()
     if not _may_vacuum(session, statement, live):
         return
     session.tell("note", VACUUM_RISKS)
-    session.lease.prove(window.budget)
+    session.lease.prove(context.budget)
     check_target(session, statement, live.table_id)
     session.tell("dry run", "VACUUM DRY RUN")
     try:
-        files = window.engine.count(f"{statement.sql} DRY RUN")
+        files = context.engine.count(f"{statement.sql} DRY RUN")
     except EngineError as wrong:
         raise _failed(session, statement, wrong, "VACUUM DRY RUN: ") from wrong
     session.tell("note", f"VACUUM would delete {files:,} files and directories")
-    began = window.clock.monotonic()
+    began = context.clock.monotonic()
     try:
         while not session.gate.admit(statement, statement.phase):
             pass
@@ -433,7 +425,7 @@ def _vacuum(session: TableSession, statement: Statement) -> None:
     finally:
         session.gate.open()
     told = f", and {deleted:,} files ({size_text(size)}) were deleted" if deleted is not None else ""
-    shut = f"; guarded writes of mode `any` waited for {window.clock.monotonic() - began:.0f} s at most"
+    shut = f"; guarded writes of mode `any` waited for {context.clock.monotonic() - began:.0f} s at most"
     session.hooks.notes.append(f"VACUUM: DRY RUN named {files:,} files and directories{told}{shut}")
 
 
@@ -446,18 +438,18 @@ def _may_vacuum(session: TableSession, statement: Statement, live: LiveTable) ->
 
 def _send_vacuum(session: TableSession, statement: Statement, live: LiveTable) -> tuple[int | None, int]:
     """Send it. Returns the deleted files, ``None`` if no commit tells it, and their bytes."""
-    window = session.window
-    session.lease.prove(window.budget)
+    context = session.context
+    session.lease.prove(context.budget)
     check_target(session, statement, live.table_id)
-    sent = Sent(window.new_tag(), live.version, rewrites=False, single=False)
-    error = send(session, statement, sent, lambda may: window.engine.execute(statement.sql, sent.tag, may))
+    sent = Sent(context.new_tag(), live.version, rewrites=False, single=False)
+    error = send(session, statement, sent, lambda may: context.engine.execute(statement.sql, sent.tag, may))
     answer = settle_statement(session, sent, error)
     if isinstance(answer, UnknownOutcome):
         message = f"what became of the VACUUM is unknown: {answer.why}"
         raise StopTableError(RunOutcome.UNKNOWN, message, "run the same command again")
     if error is not None:
         raise _failed(session, statement, error)
-    made = window.reader.commits(session.plan.location, after=live.version)
+    made = context.reader.commits(session.plan.location, after=live.version)
     ours = [each for each in made if isinstance(answer, Landed) and each.version in answer.versions]
     size = sum(each.metric("sizeOfDataToDelete") for each in ours)
     return (sum(each.metric("numDeletedFiles") for each in ours) if ours else None), size
@@ -473,7 +465,7 @@ def check_vacuum(session: TableSession, plan: UpkeepTable, live: LiveTable) -> s
     reason, hint = why_read_by_clones(plan.clones())
     if reason:
         raise StopTableError(RunOutcome.REFUSED, reason, hint)
-    horizon = milliseconds(session.window.clock.utc()) - round(keeps * 1000)
+    horizon = milliseconds(session.context.clock.utc()) - round(keeps * 1000)
     return _streams(session, plan, horizon) or _writers(session, live, keeps)
 
 
@@ -481,7 +473,7 @@ def _streams(session: TableSession, plan: UpkeepTable, horizon: int) -> str:
     """The declared streams that have not read all commits from before the horizon."""
     if not plan.basis.options.streams:
         return ""
-    reader = session.window.reader
+    reader = session.context.reader
     states = reader.streams(plan.basis.options.streams, plan.table_id, plan.location)
     commits = reader.commits(plan.location, after=min(map(_read_until, states), default=-1))
     late = [f"{each.name}: {each.text}" for each in states if _is_late(each, commits, horizon)]

@@ -200,7 +200,24 @@ class Scheduler(Generic[T]):
         with ThreadPoolExecutor(threads, thread_name_prefix="tablectl-table") as pool:
             try:
                 while self._waiting or self._running:
-                    self._advance(pool, step)
+                    if self._stop.is_set():
+                        # End all jobs that have no running step. No step starts any more; running steps finish.
+                        for key, each in self._waiting.items():
+                            self._results[key] = self._rules.left_out(each.job, each.awaits, STOPPED)
+                        self._waiting.clear()
+                    else:
+                        self._end_idle()
+                        self._start(pool, step)
+                    self._tell()
+                    if self._running:
+                        self._collect()
+                    elif self._waiting:
+                        # Nothing runs and nothing is due. Only here does the main thread sleep on the clock.
+                        self._tell_waits()
+                        try:
+                            self._clock.sleep(self._until_next(TICK))
+                        except StoppedError:
+                            self._stop.set()
                 self._tell()
             except BaseException:
                 self._stop.set()
@@ -210,24 +227,6 @@ class Scheduler(Generic[T]):
     def paced_for(self, key: str) -> float:
         """Seconds for which only the pace of rewrites held back a job that then went on."""
         return self._paced[key]
-
-    def _advance(self, pool: ThreadPoolExecutor, step: Callable[[QueuedJob], T | Later]) -> None:
-        if self._stop.is_set():
-            self._leave_out()
-        else:
-            self._end_idle()
-            self._start(pool, step)
-        self._tell()
-        if self._running:
-            self._collect()
-        elif self._waiting:
-            self._pause()
-
-    def _leave_out(self) -> None:
-        """End all jobs that have no running step. No step starts any more; running steps finish."""
-        for key, each in self._waiting.items():
-            self._results[key] = self._rules.left_out(each.job, each.awaits, STOPPED)
-        self._waiting.clear()
 
     def _end_idle(self) -> None:
         """End the jobs that need not be waited for, if only such jobs were left when their last step was taken."""
@@ -250,7 +249,10 @@ class Scheduler(Generic[T]):
                 answer = self._pace.check(each.job.size, now)
                 paced = paced if isinstance(answer, Go) or (paced and paced.at > answer.at) else answer
                 if paced is not None:
-                    self._hold(each, paced)
+                    begins = (
+                        each if each.paced is not None else replace(each, since=self._clock.monotonic(), told=_NEVER)
+                    )
+                    self._waiting[each.job.key] = replace(begins, paced=paced)
                     continue
             if not each.holds:
                 load.busy += 1
@@ -270,10 +272,6 @@ class Scheduler(Generic[T]):
             short=sum(not job.size for job in jobs),
         )
 
-    def _hold(self, each: _Waiting, paced: Later) -> None:
-        begins = each if each.paced is not None else replace(each, since=self._clock.monotonic(), told=_NEVER)
-        self._waiting[each.job.key] = replace(begins, paced=paced)
-
     def _collect(self) -> None:
         done, _ = wait(self._running, timeout=self._until_next(_LONGEST_WAIT), return_when=FIRST_COMPLETED)
         for future in done:
@@ -291,14 +289,6 @@ class Scheduler(Generic[T]):
         if each.later is not None and each.later.words == later.words:
             return replace(each, at=later.at, later=later)
         return replace(each, at=later.at, later=later, since=self._clock.monotonic(), told=_NEVER, paced=None)
-
-    def _pause(self) -> None:
-        """Nothing runs and nothing is due. Only here does the main thread sleep on the clock."""
-        self._tell_waits()
-        try:
-            self._clock.sleep(self._until_next(TICK))
-        except StoppedError:
-            self._stop.set()
 
     def _until_next(self, most: float) -> float:
         """Seconds until a job with a free worker is due, at most ``most``."""

@@ -102,7 +102,9 @@ class SharedWindow:
     def may_go_on(self, name: str) -> bool:
         """Whether no other table has failed. Checked before each statement."""
         with self._changed:
-            return self._goes_on(name)
+            if self._failed:
+                self.stopped.add(name)
+            return not self._failed
 
     def stop_unless_done(self, name: str) -> None:
         """Stop the others before their next statement, if a table ends before it is done."""
@@ -129,11 +131,6 @@ class SharedWindow:
             if not self._hooks_ran:
                 self._hooks_ran = True
                 run()
-
-    def _goes_on(self, name: str) -> bool:
-        if self._failed:
-            self.stopped.add(name)
-        return not self._failed
 
     def _behind(self, where: WindowStep) -> str:
         return next((name for name, reached in self._reached.items() if reached < where), "")

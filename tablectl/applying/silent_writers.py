@@ -55,14 +55,14 @@ class SilentWriters(Wait):
 
     def check(self, now: float) -> Answer:
         """Whether no guard is left to watch."""
-        if self._job.window.stamp.proceed:
+        if self._job.context.stamp.proceed:
             return GO
         try:
             if self._watched is None:
                 self._began = self._noted = now
                 self._watched = {each.name: self._first_look(each) for each in self._job.tables}
                 if any(self._watched.values()) and all(
-                    nothing_remains(self._job.window, each) for each in self._job.tables
+                    nothing_remains(self._job.context, each) for each in self._job.tables
                 ):
                     self._watched = {}
             for each in self._job.tables:
@@ -83,15 +83,15 @@ class SilentWriters(Wait):
         return replace(run, notes=(*run.notes, note)) if note and note not in run.notes else run
 
     def _first_look(self, table: TablePlan) -> dict[str, GuardRecord]:
-        lease, window = self._leases.of(table), self._job.window
+        lease, context = self._leases.of(table), self._job.context
         gates = [GATES[planned_phase(table, each)] for each in table.statements]
         if not gates:
             return {}
-        gate, drain = max(gates, key=lambda each: each.strictness), window.drain_of(table)
+        gate, drain = max(gates, key=lambda each: each.strictness), context.drain_of(table)
         beats = listed_twice(lease.store)
         records = filter(None, (read_guard(lease.store, *each) for each in beats.items()))
         found = [each for each in records if each.mode.waits(gate) and each.waits != HERE]
-        at, sightings = window.clock.monotonic(), self._sightings(table)
+        at, sightings = context.clock.monotonic(), self._sightings(table)
         sightings.recall(lease.record.silent, at)
         long = {each.id: each for each in found if each.ttl * PATIENCE > drain}
         for each in long.values():
@@ -111,7 +111,7 @@ class SilentWriters(Wait):
         if not watched:
             return
         lease = self._leases.of(table)
-        lease.prove(self._job.window.budget)
+        lease.prove(self._job.context.budget)
         beats = listed_twice(lease.store)
         silent = self._sightings(table).silent(watched.values(), now)
         for each in silent:
@@ -123,14 +123,14 @@ class SilentWriters(Wait):
             self._noted = now
 
     def _answer(self, now: float) -> Answer:
-        window, left = self._job.window, {name: each for name, each in (self._watched or {}).items() if each}
+        context, left = self._job.context, {name: each for name, each in (self._watched or {}).items() if each}
         if self._watched is not None and not left:
             return GO
-        most = max(window.wait, MOST_WATCHED)
+        most = max(context.wait, MOST_WATCHED)
         table = next((each for each in self._job.tables if each.name in left), self._job.tables[0])
         guards = tuple(left.get(table.name, {}).values())
         words = f"for a sign of life of {listed([*map(named, guards)], MOST_NAMED)}: the gate is open meanwhile"
-        if not window.engine.alive():
+        if not context.engine.alive():
             message = "the engine of this run does not answer"
             return End(RunOutcome.NO_WINDOW, message, "run the same command again when it does", table.name)
         if now - self._began >= most:
@@ -142,4 +142,4 @@ class SilentWriters(Wait):
         return Later(now + pause, SILENT, words, most, holds=True)
 
     def _sightings(self, table: TablePlan) -> Sightings:
-        return self._job.window.sightings[table_key(table)]
+        return self._job.context.sightings[table_key(table)]

@@ -101,9 +101,9 @@ class UnknownOutcome:
 StatementResult = Landed | LandedElsewhere | NotLanded | UnknownOutcome
 
 
-def check_name(window: RunContext, plan: TablePlan) -> None:
+def check_name(context: RunContext, plan: TablePlan) -> None:
     """Raise ``StopTableError`` if the table's name does not resolve to the planned location."""
-    found = _where(window, plan)
+    found = _where(context, plan)
     if canonical_location(found) != canonical_location(plan.location):
         raise StopTableError(
             RunOutcome.STALE,
@@ -119,14 +119,14 @@ def check_target(session: TableSession, statement: Statement, tables_id: str) ->
     ``tables_id`` is the table id that was read last. It is read again if queries have run since; a copy of the table
     checks it by itself. Raises ``StopTableError``.
     """
-    check_name(session.window, session.plan)
+    check_name(session.context, session.plan)
     again = statement.repartition is not None and session.copying is None
     check_table_id(session.plan, session.read().table_id if again else tables_id)
 
 
-def check_bound(window: RunContext) -> None:
+def check_bound(context: RunContext) -> None:
     """Raise ``StopTableError`` if the engine would let a statement run without limit after this process has ended."""
-    if window.engine.bound is None and not window.stamp.proceed:
+    if context.engine.bound is None and not context.stamp.proceed:
         raise StopTableError(
             RunOutcome.REFUSED,
             "this engine goes on without the process that asked it, and no time limit of its statements is known: if "
@@ -164,12 +164,12 @@ def announced(session: TableSession, sent: Sent) -> Iterator[SendCheck]:
 
     Only ``statement_over`` removes the announcement, once it is known that nothing of the statement runs.
     """
-    window = session.window
+    context = session.context
     running = RunningStatement(
-        window.engine.address or "this process",
+        context.engine.address or "this process",
         sent.tag,
-        _bound(sent, window.engine),
-        window.stamp.run,
+        _bound(sent, context.engine),
+        context.stamp.run,
         sent.ends_above,
     )
     session.lease.announce(running)
@@ -205,7 +205,7 @@ def settle_statement(
     if over and not opens:
         statement_over(session)
     try:
-        commits = session.window.reader.commits(session.plan.location, after=sent.version)
+        commits = session.context.reader.commits(session.plan.location, after=sent.version)
         session.note_closed(max((each.version for each in commits), default=sent.version))
     except TablectlError as unreadable:
         return UnknownOutcome(unreadable.message)
@@ -250,7 +250,7 @@ def _landed(session: TableSession, sent: Sent, commits: Sequence[Commit], *, cla
     """Find our commits by stamp. If commits carry no stamp, a rewrite that the engine reports as done is found by its
     effect.
     """
-    ours = [each for each in commits if read_stamp(each.user_metadata) == session.window.stamp]
+    ours = [each for each in commits if read_stamp(each.user_metadata) == session.context.stamp]
     if not ours and sent.rewrites and claimed:
         ours = [each for each in commits if each.overwrites and each.changes_metadata and not each.user_metadata][:1]
     if not ours:
@@ -268,21 +268,21 @@ def _elsewhere(session: TableSession, sent: Sent) -> LandedElsewhere | None:
     """Our commit in the log of another table: of the one to which the name resolves now, or of one that was made again
     at the planned location. ``None`` if there is none.
     """
-    plan, window = session.plan, session.window
+    plan, context = session.plan, session.context
     try:
-        found = plan.location if sent.rewrites and window.by_location(plan) else _where(window, plan)
-        live = window.reader.read(plan.table, found)
+        found = plan.location if sent.rewrites and context.by_location(plan) else _where(context, plan)
+        live = context.reader.read(plan.table, found)
         if live.table_id == plan.table_id:
             return None
-        commits = window.reader.commits(found, after=max(live.version - _OF_OTHERS, -1))
+        commits = context.reader.commits(found, after=max(live.version - _OF_OTHERS, -1))
     except (EngineError, LiveError):
         return None
-    ours = [each.version for each in commits if read_stamp(each.user_metadata) == window.stamp]
+    ours = [each.version for each in commits if read_stamp(each.user_metadata) == context.stamp]
     return LandedElsewhere(found, max(ours)) if ours else None
 
 
-def _where(window: RunContext, plan: TablePlan) -> str:
-    return plan.table.parts[0] if plan.table.is_path else window.where(plan.table)
+def _where(context: RunContext, plan: TablePlan) -> str:
+    return plan.table.parts[0] if plan.table.is_path else context.where(plan.table)
 
 
 def _wait_for_end(session: TableSession, sent: Sent) -> bool:
@@ -293,17 +293,17 @@ def _wait_for_end(session: TableSession, sent: Sent) -> bool:
     began before that commit (``checkNoMetadataUpdates`` in ``ConflictChecker.scala`` of Delta 4.4.0), and one that
     waits in the server for its turn has not begun.
     """
-    window = session.window
-    started = window.clock.monotonic()
+    context = session.context
+    started = context.clock.monotonic()
     session.tell("interrupting", "no answer came: ending the statement in the engine")
     while True:
-        if window.engine.interrupt(sent.tag) is False:
+        if context.engine.interrupt(sent.tag) is False:
             return True
-        left = started + session.lease.record.ttl - window.clock.monotonic()
-        if left <= 0 or window.has_committed(session.plan.location, window.stamp.run, sent.ends_above):
+        left = started + session.lease.record.ttl - context.clock.monotonic()
+        if left <= 0 or context.has_committed(session.plan.location, context.stamp.run, sent.ends_above):
             return False
         try:
-            window.clock.sleep(min(_LOOK_EVERY, left))
+            context.clock.sleep(min(_LOOK_EVERY, left))
         except StoppedError:
             return False
 
@@ -312,7 +312,7 @@ def send(
     session: TableSession, statement: Statement, sent: Sent, execute: Callable[[MaySend], None]
 ) -> EngineError | None:
     """Call ``execute`` and return the engine's error, if there is one. Raises ``WindowError`` if nothing was sent."""
-    clock, phase = session.window.clock, planned_phase(session.plan, statement)
+    clock, phase = session.context.clock, planned_phase(session.plan, statement)
     session.tell(f"before {statement.id}", f"{phase}: {statement.verb}")
     started, at = clock.monotonic(), milliseconds(clock.utc())
     error: EngineError | None = None

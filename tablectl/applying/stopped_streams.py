@@ -36,20 +36,20 @@ class StreamTarget:
     unknown: str = ""
     """Why that is not known; empty if it is."""
 
-    def looked_at(self, window: RunContext) -> StreamTarget:
+    def looked_at(self, context: RunContext) -> StreamTarget:
         """The target with its version. A table that cannot be read is looked at again the next time."""
         if self.version is not None:
             return self
         try:
-            return replace(self, version=window.reader.newest_row_version(self.table.location), unknown="")
+            return replace(self, version=context.reader.newest_row_version(self.table.location), unknown="")
         except LiveError as error:
             return replace(self, unknown=one_line(error))
 
-    def behind(self, window: RunContext) -> str:
+    def behind(self, context: RunContext) -> str:
         """What it has not read yet; empty if it has."""
         if self.version is None:
             return f"the stream {self.name} cannot be compared with the table: {self.unknown}"
-        (state,) = window.reader.streams([(self.name, self.checkpoint)], self.table.table_id, self.table.location)
+        (state,) = context.reader.streams([(self.name, self.checkpoint)], self.table.table_id, self.table.location)
         if isinstance(state, StreamWriter):
             return ""
         if isinstance(state, StreamPosition) and (self.version < 0 or state.passed(self.version)):
@@ -68,16 +68,16 @@ class StreamWait(Wait):
 
     def check(self, now: float) -> Answer:
         """Whether every stream has read up to the version that its table had at the first look."""
-        window, tables = self._job.window, self._job.tables
-        if window.stamp.proceed:
+        context, tables = self._job.context, self._job.tables
+        if context.stamp.proceed:
             return GO
         if self._targets is None:
-            self._targets, self._since = tuple(targets_of(window, tables)), now
-        self._targets = tuple(target.looked_at(window) for target in self._targets)
-        behind = next((words for target in self._targets if (words := target.behind(window))), "")
+            self._targets, self._since = tuple(targets_of(context, tables)), now
+        self._targets = tuple(target.looked_at(context) for target in self._targets)
+        behind = next((words for target in self._targets if (words := target.behind(context))), "")
         if not behind:
             return GO
-        limit = max(window.wait, *map(window.drain_of, tables))
+        limit = max(context.wait, *map(context.drain_of, tables))
         left = self._since + limit - now
         if left <= 0:
             hint = "start the stream, wait longer (`--wait`), or go on without it (`--proceed REASON`)"
@@ -85,50 +85,52 @@ class StreamWait(Wait):
         return Later(now + min(_POLL, left), _STREAM, behind, limit)
 
 
-def targets_of(window: RunContext, tables: Sequence[TablePlan]) -> Iterator[StreamTarget]:
+def targets_of(context: RunContext, tables: Sequence[TablePlan]) -> Iterator[StreamTarget]:
     """The streams that the statements of some tables stop."""
     for table in tables:
-        stopped = stopped_streams(table, window.engine.dialect)
+        stopped = stopped_streams(table, context.engine.dialect)
         for name, checkpoint in table.basis.options.streams if stopped else ():
             yield StreamTarget(table, name, checkpoint)
 
 
-def positions_of(window: RunContext, table: TablePlan) -> Positions:
+def positions_of(context: RunContext, table: TablePlan) -> Positions:
     """How far the declared streams of a table are now."""
-    return {each.name: each for each in _now(window, table)} if table.basis.options.streams else {}
+    return {each.name: each for each in _now(context, table)} if table.basis.options.streams else {}
 
 
 def continued_streams(
-    window: RunContext, tables: Sequence[TablePlan], runs: Mapping[str, TableRun], before: Mapping[str, Positions]
+    context: RunContext, tables: Sequence[TablePlan], runs: Mapping[str, TableRun], before: Mapping[str, Positions]
 ) -> dict[str, TableRun]:
     """The runs of the tables with commits and declared streams, with what became of these.
 
     It does not wait for them.
     """
     return {
-        table.name: replace(runs[table.name], streams=_looked(window, table, runs[table.name], before[table.name]))
+        table.name: replace(runs[table.name], streams=_looked(context, table, runs[table.name], before[table.name]))
         for table in tables
         if before[table.name] and runs[table.name].commits
     }
 
 
-def _looked(window: RunContext, table: TablePlan, run: TableRun, before: Positions) -> tuple[StreamRun, ...]:
-    found = of_table(table.name, lambda: _look(window, table, run, before))
+def _looked(context: RunContext, table: TablePlan, run: TableRun, before: Positions) -> tuple[StreamRun, ...]:
+    found = of_table(table.name, lambda: _look(context, table, run, before))
     if isinstance(found, TablectlError):
-        stopped, note = stopped_streams(table, window.engine.dialect), f"the table cannot be read: {one_line(found)}"
+        stopped, note = stopped_streams(table, context.engine.dialect), f"the table cannot be read: {one_line(found)}"
         return tuple(StreamRun(name=name, stopped=name in stopped, note=note) for name in before)
     return found
 
 
-def _look(window: RunContext, table: TablePlan, run: TableRun, before: Positions) -> tuple[StreamRun, ...]:
-    stopped, last = stopped_streams(table, window.engine.dialect), run.commits[-1].version
-    after = window.reader.row_versions(table.location, after=last)
+def _look(context: RunContext, table: TablePlan, run: TableRun, before: Positions) -> tuple[StreamRun, ...]:
+    stopped, last = stopped_streams(table, context.engine.dialect), run.commits[-1].version
+    after = context.reader.row_versions(table.location, after=last)
     since = _Since(last, min(after, default=None))
-    return tuple(_run(state, before[state.name], since, stopped=state.name in stopped) for state in _now(window, table))
+    return tuple(
+        _run(state, before[state.name], since, stopped=state.name in stopped) for state in _now(context, table)
+    )
 
 
-def _now(window: RunContext, table: TablePlan) -> Sequence[StreamState]:
-    return window.reader.streams(table.basis.options.streams, table.table_id, table.location)
+def _now(context: RunContext, table: TablePlan) -> Sequence[StreamState]:
+    return context.reader.streams(table.basis.options.streams, table.table_id, table.location)
 
 
 @dataclass(frozen=True, slots=True)

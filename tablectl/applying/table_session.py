@@ -38,7 +38,7 @@ _log = logging.getLogger(__name__)
 class TableSession:
     """What has happened so far under a table's lease; it becomes a ``TableRun``."""
 
-    window: RunContext
+    context: RunContext
     plan: TablePlan
     lease: Lease
     hooks: TableHooks
@@ -74,15 +74,15 @@ class TableSession:
     """For each closing of the gate, counted from 1, the first and the last version that were read meanwhile."""
 
     @classmethod
-    def begin(cls, window: RunContext, plan: TablePlan, lease: Lease) -> TableSession:
+    def begin(cls, context: RunContext, plan: TablePlan, lease: Lease) -> TableSession:
         """Start the session of a table whose lease is held."""
-        tables = window.together.tables if window.together else (plan,)
+        tables = context.together.tables if context.together else (plan,)
         streams = HookStreams(
             declared=distinct(each.basis.options.stream_names for each in tables),
-            stopped=distinct(stopped_streams(each, window.engine.dialect) for each in tables),
+            stopped=distinct(stopped_streams(each, context.engine.dialect) for each in tables),
         )
-        hooks = TableHooks(window, plan.name, plan.location, lease, streams)
-        return cls(window, plan, lease, hooks, GateKeeper(window, plan, lease, hooks), window.clock.utc())
+        hooks = TableHooks(context, plan.name, plan.location, lease, streams)
+        return cls(context, plan, lease, hooks, GateKeeper(context, plan, lease, hooks), context.clock.utc())
 
     def note(self, live: LiveTable) -> None:
         """Record a read of the newest version."""
@@ -107,17 +107,17 @@ class TableSession:
         completed. ``reopened``: the gate was open for hours since, so the next closed part is another one.
         """
         if reopened or not any(each.phase is Phase.CLOSED and not each.error for each in self.sent):
-            end = outside(self.window, self.plan, self.begun)
+            end = outside(self.context, self.plan, self.begun)
             if end is not None:
                 raise StopTableError.of(end)
 
     def tell(self, step: str, words: str = "") -> None:
         """Emit an event of this table."""
-        self.window.notify(RunEvent(self.plan.name, step, words))
+        self.context.notify(RunEvent(self.plan.name, step, words))
 
     def read(self, version: int | None = None) -> LiveTable:
         """The live table, with the details that the changes need."""
-        return read_planned(self.window, self.plan, version)
+        return read_planned(self.context, self.plan, version)
 
 
 def _done(plan: TablePlan, live: LiveTable) -> tuple[str, ...]:
@@ -138,7 +138,13 @@ def verified(session: TableSession, reached: LiveTable | None) -> TableRun:
     """
     session.tell("verify", "verify")
     if session.sent:
-        _check_lease(session)
+        # A short failure of the store does not lose a lease
+        try:
+            session.lease.prove(0)
+        except LeaseLost:
+            raise
+        except WindowError as error:
+            _log.warning("the lease of %s could not be looked at once more: %s", session.plan.name, error.message)
     ours, others = since(session)
     live = session.read(ours[-1].version) if ours or reached is None else reached
     wrong = _wrong(session.plan, live, frozenset(session.waiting))
@@ -164,16 +170,6 @@ def verified(session: TableSession, reached: LiveTable | None) -> TableRun:
     )
 
 
-def _check_lease(session: TableSession) -> None:
-    """Raise ``LeaseLost`` if the lease is not ours any more. A short failure of the store does not lose a lease."""
-    try:
-        session.lease.prove(0)
-    except LeaseLost:
-        raise
-    except WindowError as error:
-        _log.warning("the lease of %s could not be looked at once more: %s", session.plan.name, error.message)
-
-
 def lease_lost(session: TableSession, lost: LeaseLost) -> TableRun:
     """The outcome of a run that lost its lease: who took it over, and whether the table is as declared anyway.
 
@@ -182,7 +178,7 @@ def lease_lost(session: TableSession, lost: LeaseLost) -> TableRun:
     """
     try:
         successor = session.lease.successor()
-        same = successor is not None and successor.digest == session.window.stamp.plan
+        same = successor is not None and successor.digest == session.context.stamp.plan
         done = same and not _wrong(session.plan, session.read(), frozenset(session.waiting))
     except (WindowError, LiveError):
         successor, done = None, False
@@ -210,7 +206,7 @@ def _run_so_far(session: TableSession, others: Sequence[CommitRun] = ()) -> Tabl
     rewrites = [each.milliseconds for each in sent if each.phase is Phase.REWRITE]
     commits = _looked_back(session)
     writers = writers_seen(each for each in commits if each.version <= session.start)
-    now = milliseconds(session.window.clock.utc())
+    now = milliseconds(session.context.clock.utc())
     failures = possible_failures(sent, others, None if gate.guarded else commits, writers, now)
     return TableRun(
         name=session.plan.name,
@@ -236,7 +232,7 @@ def _looked_back(session: TableSession) -> tuple[Commit, ...]:
     if not session.sent:
         return ()
     try:
-        return session.window.reader.commits(session.plan.location, after=max(session.start - LOOK_BACK, -1))
+        return session.context.reader.commits(session.plan.location, after=max(session.start - LOOK_BACK, -1))
     except TablectlError:
         return ()
 
@@ -262,8 +258,8 @@ def since(session: TableSession, *, stale: bool = False) -> tuple[tuple[CommitRu
     others: list[CommitRun] = []
     planned = session.plan.version
     start = session.start if session.start >= 0 else planned
-    stamp, first = session.window.stamp, planned if stale else start
-    for commit in reversed(session.window.reader.commits(session.plan.location, after=first)):
+    stamp, first = session.context.stamp, planned if stale else start
+    for commit in reversed(session.context.reader.commits(session.plan.location, after=first)):
         found = read_stamp(commit.user_metadata)
         if found == stamp:
             ours.append(_commit_run(commit))
@@ -302,7 +298,7 @@ def _wrong(plan: TablePlan, live: LiveTable, waiting: frozenset[str]) -> list[st
     ]
 
 
-def looked_again(window: RunContext, plan: TablePlan, run: TableRun) -> TableRun:
+def looked_again(context: RunContext, plan: TablePlan, run: TableRun) -> TableRun:
     """The run of a table that is as declared, by a last look at the end of the whole run.
 
     After our last commit others can RESTORE, REPLACE, ALTER or DROP the table, or move its name, while hooks run, other
@@ -315,14 +311,14 @@ def looked_again(window: RunContext, plan: TablePlan, run: TableRun) -> TableRun
         return run
     try:
         last = max((each.version for each in run.commits), default=plan.version)
-        known = window.reader.commits(plan.location, after=last - 1)
-        theirs = [each for each in reversed(known) if each.version > last and each.stamp != window.stamp]
+        known = context.reader.commits(plan.location, after=last - 1)
+        theirs = [each for each in reversed(known) if each.version > last and each.stamp != context.stamp]
         # A table that was dropped and created again counts its versions from 0: only a commit of ours proves that it
         # is the same one.
-        there = any(each.version == last and each.stamp == window.stamp for each in known)
-        head = read_planned(window, plan) if theirs or not there else None
-        by_name = run.commits and not plan.table.is_path and window.engine.alive()
-        where = window.where(plan.table) if by_name else plan.location
+        there = any(each.version == last and each.stamp == context.stamp for each in known)
+        head = read_planned(context, plan) if theirs or not there else None
+        by_name = run.commits and not plan.table.is_path and context.engine.alive()
+        where = context.where(plan.table) if by_name else plan.location
     except TablectlError as error:
         message = f"it was as declared, and could not be looked at again at the end of the run: {error.message}"
         return replace(run, outcome=RunOutcome.UNVERIFIED, message=message, hint=error.hint or "run the command again")

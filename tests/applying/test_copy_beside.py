@@ -179,7 +179,7 @@ def test_a_file_that_no_listing_shows_counts_as_there() -> None:
     copy = copying(table, records("hidden"))
     copy.follow()
     copy._keep(CopiedPart("00000000001000-000009", ("a",), (added(".x=1/part.parquet"),), 10))
-    copy.window.reader.modified = lambda location, paths: dict.fromkeys(paths, 0.0)  # type: ignore[method-assign]
+    copy.context.reader.modified = lambda location, paths: dict.fromkeys(paths, 0.0)  # type: ignore[method-assign]
     copy.check_files()
     assert (list(copy.parts), copy.lost()) == (["00000000001000-000009"], [])
 
@@ -215,7 +215,7 @@ def test_writers_that_outrun_the_copy_are_told_with_figures() -> None:
         "writers outrun the copy: while the last 2.0 GB were copied in 60 s, they changed files with 3.0 GB, about 90 "
         "s of work, and the gate may shut for 30 s of it"
     )
-    copy.window.pace.limit = 2_000_000_000
+    copy.context.pace.limit = 2_000_000_000
     assert _outrun(copy, 90.0, 30.0).hint == (
         "run again when they write less (the copy is kept), or raise `window.cutover` or `window.max_bytes_per_hour`"
     )
