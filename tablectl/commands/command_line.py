@@ -19,6 +19,7 @@ from typer.completion import shell_complete
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
+from tablectl.commands.habits import answer_to_habit
 from tablectl.commands.output import Output, flush_streams
 from tablectl.model.errors import ExitCode, TablectlError, UsageError, error_of
 from tablectl.version import __version__
@@ -99,7 +100,7 @@ def run_cli(args: Sequence[str], environ: Mapping[str, str]) -> int:
         with program().make_context("tablectl", list(args), obj=out) as context:
             return int(context.command.invoke(context) or 0)
     except TyperException as error:
-        return _wrong_usage(error, out)
+        return _wrong_usage(error, out, args)
     except Exit as error:
         return error.exit_code
     except (Abort, KeyboardInterrupt, EOFError):
@@ -116,12 +117,16 @@ def run_cli(args: Sequence[str], environ: Mapping[str, str]) -> int:
         flush_streams()
 
 
-def _wrong_usage(error: Any, out: Output) -> ExitCode:
+def _wrong_usage(error: Any, out: Output, args: Sequence[str]) -> ExitCode:
     """Reports an error of the library, which would exit 2: that means "changes are pending" here."""
     option, context = getattr(error, "option_name", ""), getattr(error, "ctx", None)
     now = _RENAMED.get((context.info_name or "", option)) if context else None
+    known = {each for param in context.command.params for each in param.opts} if context else ()
+    meant = answer_to_habit(option, context.info_name or "", args, known) if context and option else None
     if now:
         out.fail(UsageError(f"{option} is now {now}"))
+    elif meant:
+        out.fail(meant)
     else:
         said = StringIO()
         error.show(said)

@@ -15,6 +15,7 @@ from typing import Any
 import click
 from click.shell_completion import shell_complete
 
+from tablectl.commands.habits import answer_to_habit
 from tablectl.commands.output import Output, flush_streams
 from tablectl.model.errors import ExitCode, TablectlError, error_of
 from tablectl.version import __version__
@@ -70,6 +71,12 @@ def run_old_cli(args: Sequence[str], environ: Mapping[str, str]) -> int:
             return int(context.command.invoke(context) or 0)
     except click.ClickException as error:
         # The library would exit 2, which means "changes are pending" here.
+        option, context = getattr(error, "option_name", ""), error.ctx if isinstance(error, click.UsageError) else None
+        known = {each for param in context.command.params for each in param.opts} if context else ()
+        meant = answer_to_habit(option, context.info_name or "", args, known) if context and option else None
+        if meant:
+            out.fail(meant)
+            return ExitCode.USAGE
         said = StringIO()
         error.show(said)
         out.usage(said.getvalue(), error.format_message())

@@ -136,3 +136,35 @@ def test_an_option_has_one_spelling_in_all_commands() -> None:
 def test_an_earlier_spelling_is_refused_with_the_present_one(cli: Cli, line: tuple[str, ...], now: str) -> None:
     ran = cli(*line)
     assert (ran.code, ran.err) == (64, f"error: {now}\n")
+
+
+@pytest.mark.parametrize(
+    ("line", "hint"),
+    [
+        (("plan", "-out=x.json"), "write --out=x.json"),
+        (("plan", "-detailed-exitcode"), "write --detailed-exitcode"),
+        (("plan", "--dry-run"), "plan changes no table and asks nothing: leave it out"),
+        (("plan", "--yes"), "plan changes no table and asks nothing: leave it out"),
+        (("plan", "-auto-approve"), "plan changes no table and asks nothing: leave it out"),
+        (("plan", "-target=orders"), "write --select=orders"),
+        (("plan", "--json"), "--format json prints the result as JSON"),
+        (("plan", "-json"), "--format json prints the result as JSON"),
+        (("plan", "-destroy"), "no command drops a table; `tablectl undo RUN` takes the changes of a run back"),
+        (("plan", "-refresh-only"), "`tablectl drift` shows what differs from the policies"),
+        (("apply", "-auto-approve"), "write --yes"),
+        (("apply", "--auto-approve"), "write --yes"),
+        (("apply", "--dry-run"), "`tablectl plan` shows what apply would do, and changes no table"),
+        (("create", "lake.s.t", "--dry-run"), "--show prints the statement and creates nothing"),
+        (("upkeep", "--dry-run"), "without --apply, upkeep changes no table"),
+    ],
+)
+def test_an_option_of_another_tool_is_answered_with_ours(cli: Cli, line: tuple[str, ...], hint: str) -> None:
+    ran = cli(*line)
+    written = line[-1].partition("=")[0]
+    assert (ran.code, ran.err) == (64, f"error: {line[0]} has no option {written}\n  hint: {hint}\n")
+
+
+def test_an_option_that_no_tool_has_is_answered_by_the_usage(cli: Cli) -> None:
+    ran = cli("plan", "--unheard-of")
+    assert ran.code == 64
+    assert "--unheard-of" in ran.err
