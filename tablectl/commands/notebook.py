@@ -20,7 +20,7 @@ from tablectl.model.run_report import RunReport
 from tablectl.model.safe_text import escape_output
 from tablectl.planning.drift import Drift
 from tablectl.planning.plan_file import digest_of, dump_plan
-from tablectl.policies.read_config import load_config
+from tablectl.policies.read_config import load_config, repository_above
 from tablectl.reports.document_html import fragment_html
 from tablectl.reports.mask import Mask
 from tablectl.reports.plan_report import document_of_plan
@@ -93,6 +93,6 @@ def _document(result: Result, context: Context) -> Document:
 def _mask() -> Mask:
     """The mask of the current folder; everything is hidden if its configuration cannot be read."""
     try:
-        return Mask(load_config(Path(), os.environ).reports.mask)
+        return Mask(load_config(repository_above(), os.environ).reports.mask)
     except TablectlError:
         return Mask(("*",))

@@ -33,7 +33,7 @@ from tablectl.policies.config import THRIFT, WAREHOUSE, Config, with_settings
 from tablectl.policies.declared_tables import Specs, TableSpec
 from tablectl.policies.effective_policy import AmbiguousNameError, called, is_word, parse_name, spec_for
 from tablectl.policies.own_rules import OwnRule, own_rules
-from tablectl.policies.read_config import BASE, ENV, FILE, check_merged, load_config
+from tablectl.policies.read_config import BASE, ENV, FILE, check_merged, load_config, repository_above
 from tablectl.policies.repository import (
     Paths,
     Repository,
@@ -167,14 +167,16 @@ class Project:
         cached: bool = False,
         settings: Mapping[str, Any] = MappingProxyType({}),
     ) -> Self:
-        """The repository in a directory, in the environment ``env``: by default that of ``TABLECTL_ENV``, or that of a
+        """The repository in a directory, by default the current one or the nearest above it with a ``tablectl.yaml``,
+        in the environment ``env``: by default that of ``TABLECTL_ENV``, or that of a
         ready ``plan``; an empty text means the top level alone. ``settings`` override those of the configuration.
 
         Raises ``InputError`` for a wrong ``tablectl.yaml``, ``UsageError`` for an unknown environment. For a plan,
         raises ``PlanFileError`` if ``env`` or ``TABLECTL_ENV`` names another environment than the plan's, or if that no
         longer exists.
         """
-        config = load_config(Path(directory), os.environ, env) if plan is None else _config_of(plan, env, directory)
+        directory = repository_above() if str(directory) == "." else Path(directory)
+        config = load_config(directory, os.environ, env) if plan is None else _config_of(plan, env, directory)
         return cls(with_settings(config, settings), Path(directory), variables or {}, source, cached=cached)
 
     def __enter__(self) -> Self:

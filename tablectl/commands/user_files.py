@@ -17,14 +17,17 @@ from pathlib import Path
 from tablectl.model.errors import TablectlError
 from tablectl.model.plan import Plan
 from tablectl.planning.plan_file import MAX_BYTES, load_plan
-from tablectl.policies.read_config import load_config
+from tablectl.policies.read_config import load_config, repository_above
 from tablectl.support.files import read_regular
 
 
 def new_plan(name: Path) -> Path:
     """The path of a plan file to write. Raises ``InputError`` for a wrong configuration."""
-    plans = load_config(Path(), os.environ, "").plans if name.parent == Path() else None
-    return Path(plans) / name if plans else name
+    if name.parent != Path():
+        return name
+    directory = repository_above()
+    plans = load_config(directory, os.environ, "").plans
+    return directory / plans / name if plans else name
 
 
 def saved_plan(name: Path) -> Path:

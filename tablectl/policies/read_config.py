@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import fields
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -203,6 +204,24 @@ def _unknown_variables(environ: Mapping[str, str], config: str) -> Iterator[Prob
             meant = nearest(name, known)
             hint = f"did you mean {meant}?" if meant else "give a variable of your own another beginning"
             yield Problem(name, 0, 0, "no setting has this name, so the variable sets nothing", hint)
+
+
+def repository_above() -> Path:
+    """The nearest folder with a ``tablectl.yaml``, from the current one upward; the current one if none has.
+
+    Only folders of the same owner count, since the file can name commands to run; the search ends at a checkout's root.
+    Git does so, too (https://git-scm.com/docs/git-config, ``safe.directory``).
+    """
+    here = Path(os.path.realpath(Path()))
+    for steps, each in enumerate((here, *here.parents)):
+        with suppress(OSError):
+            if each.stat().st_uid != here.stat().st_uid:
+                break
+            if (each / FILE).is_file():
+                return Path(*[".."] * steps)
+            if (each / ".git").exists():
+                break
+    return Path()
 
 
 def _checkout_of(directory: Path) -> str:
