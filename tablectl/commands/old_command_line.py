@@ -71,10 +71,9 @@ def run_old_cli(args: Sequence[str], environ: Mapping[str, str]) -> int:
             return int(context.command.invoke(context) or 0)
     except click.ClickException as error:
         # The library would exit 2, which means "changes are pending" here.
-        option: str = getattr(error, "option_name", "")
-        context: click.Context | None = getattr(error, "ctx", None)
-        known = {each for param in context.command.params for each in param.opts} if context else ()
-        meant = answer_to_habit(option, context.info_name or "", args, known) if context and option else None
+        option, wrong = str(getattr(error, "option_name", "")), getattr(error, "ctx", None)
+        known = {each for param in wrong.command.params for each in param.opts} if wrong else ()
+        meant = answer_to_habit(option, wrong.info_name or "", args, known) if wrong and option else None
         if meant:
             out.fail(meant)
             return ExitCode.USAGE
