@@ -197,8 +197,11 @@ _OF_THE_API = {
     "format_commands",
     "format_options",
     "give_up_diffing",
+    "default_schema",
+    "field_title_should_be_set",
+    "nullable_schema",
 }
-"""Methods that users, notebooks, typer and deepdiff call."""
+"""Methods that users, notebooks, typer, deepdiff and pydantic call."""
 
 
 def test_no_function_or_class_is_used_by_tests_alone() -> None:

@@ -81,6 +81,17 @@ OWNED: Mapping[str, str] = MappingProxyType({key.lower(): entry.name for entry i
 """The same keys, folded, with the name of their attribute."""
 
 
+def _written(declared: Mapping[str, Any]) -> dict[str, Declared]:
+    """The managed values with the texts that every client reads, in the order of plans."""
+    managed: dict[str, Declared] = {}
+    for name, value_type in VALUE_TYPES.items():
+        value = declared.get(name)
+        if value is not None:
+            mapped = isinstance(value, Mapping)
+            managed[name] = {key: value_type.written(key, value[key]) for key in value} if mapped else value
+    return managed
+
+
 @dataclass(frozen=True, slots=True)
 class Policy:
     """The declared attributes of one table: ``Policy({"isolation": "Serializable"}).isolation``.
@@ -94,19 +105,19 @@ class Policy:
     """The managed attributes and their declared values, in the order of plans."""
 
     def __post_init__(self) -> None:
-        unknown = [name for name in self.declared if name not in _BY_NAME]
-        if unknown:
-            raise TypeError(f"{unknown[0]} is not an attribute")
-        managed: dict[str, Declared] = {}
-        for name, value_type in VALUE_TYPES.items():
-            value = self.declared.get(name)
-            if value is None:
-                continue
-            if not value_type.admits(value):
+        for name, value in self.declared.items():
+            if name not in _BY_NAME:
+                raise TypeError(f"{name} is not an attribute")
+            if value is not None and not VALUE_TYPES[name].admits(value):
                 raise ValueError(f"no policy can declare {value!r} of {name}")
-            mapped = isinstance(value, Mapping)
-            managed[name] = {key: value_type.written(key, value[key]) for key in value} if mapped else value
-        object.__setattr__(self, "declared", managed)
+        object.__setattr__(self, "declared", _written(self.declared))
+
+    @classmethod
+    def of_read(cls, declared: Mapping[str, Any]) -> Policy:
+        """The policy of values that were read from a file, and so are admitted."""
+        made = object.__new__(cls)
+        object.__setattr__(made, "declared", _written(declared))
+        return made
 
     def __getattr__(self, name: str) -> Any:
         """The declared value of an attribute; ``None`` if it is not managed."""

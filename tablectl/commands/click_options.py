@@ -19,7 +19,8 @@ from tablectl.commands.command import CliCommand, options_of
 from tablectl.model.errors import TablectlError, UsageError
 from tablectl.policies.config import OVERRIDDEN
 from tablectl.policies.declare_setting import Setting, settings_of
-from tablectl.policies.field_types import ListOf, MapOf, Text, Word, number_text
+from tablectl.policies.field_types import ListOf, MapOf, Text, Word
+from tablectl.policies.value_kinds import number_text
 
 _FORMAT = "format"
 _COLUMN = 24

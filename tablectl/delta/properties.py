@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from types import MappingProxyType
 
 from tablectl.delta import keys
@@ -48,14 +49,30 @@ def parse_boolean(text: str) -> bool:
             raise ValueError("needs true or false")
 
 
+_CONTROLS_AND_SPACE = "".join(map(chr, range(33)))
+
+
+_CACHED = 60
+"""Texts of up to so many characters are kept: each text is read many times, and no longer one is an interval."""
+
+
 def parse_interval(text: str) -> int:
     """Microseconds of an interval as Delta stores one: not negative, and without months and years.
 
     Raises ``ValueError`` where Delta 4.4.0 refuses to set the text (``parseCalendarInterval`` and
     ``isValidIntervalConfigValue`` in ``DeltaConfig.scala``, ``IntervalUtils.stringToInterval`` of Spark 4.2).
     """
+    return _short_interval(text) if len(text) <= _CACHED else _interval(text)
+
+
+@lru_cache(maxsize=256)
+def _short_interval(text: str) -> int:
+    return _interval(text)
+
+
+def _interval(text: str) -> int:
     needs = "needs an interval such as 'interval 7 days'"
-    low = text.strip("".join(map(chr, range(33)))).lower() if text.isascii() else ""
+    low = text.strip(_CONTROLS_AND_SPACE).lower() if text.isascii() else ""
     low = low.removeprefix("interval ")
     months, days, micros, at = 0, 0, 0, 0
     while at < len(low):
@@ -432,7 +449,7 @@ def why_never_declared(key: str) -> tuple[str, str] | None:
     leave it to users.
     """
     folded = key.lower()
-    if not key or any(ord(char) < 32 for char in key):
+    if not key or (not key.isprintable() and any(ord(char) < 32 for char in key)):
         return "a property key needs text without control characters", ""
     if folded.startswith(keys.CONSTRAINTS):
         return f"{key} is a CHECK constraint, not a property", (

@@ -7,14 +7,15 @@ those of ``apply``, inherits the settings that a caller may give.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, field, fields
 from inspect import get_annotations
 from pathlib import Path
 from typing import Any
 
 from tablectl.model.errors import UsageError
-from tablectl.policies.field_types import ListOf, MapOf, Section, Text, Word, YamlField, number_text
+from tablectl.policies.field_types import ListOf, MapOf, Text, Word, YamlField
+from tablectl.policies.value_kinds import number_text
 
 _SETTING = "setting"
 
@@ -82,12 +83,6 @@ def settings_of(record: Any) -> Iterator[tuple[Field[Any], Setting]]:
     for each in sorted(fields(record), key=lambda each: declared.index(each.name)):
         if _SETTING in each.metadata:
             yield each, each.metadata[_SETTING]
-
-
-def section(make: Callable[[], Any], description: str = "", **more: Any) -> Section:
-    """The section of a file that a record declares."""
-    keys = {each.name: about.takes for each, about in settings_of(make)}
-    return Section(make=make, keys=keys, description=description, **more)
 
 
 def given_settings(record: Any, base: type, given: Mapping[str, Any]) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from tablectl.model.errors import InputError, Problem
 from tablectl.model.patterns import TablePattern
 from tablectl.model.table_options import NO_OPTIONS, TableOptions
 from tablectl.model.upkeep import UpkeepPolicy
+from tablectl.policies.effective_options import options_of, upkeep_of, window_of
 from tablectl.policies.merge_layers import (
     MOST_MATCHING,
     Declarations,
@@ -29,7 +30,6 @@ from tablectl.policies.merge_layers import (
     policy_of,
     rank,
 )
-from tablectl.policies.option_fields import options_of, upkeep_of, window_of
 from tablectl.policies.spelling_hints import shown
 from tablectl.policies.yaml_nodes import SourceFile
 from tablectl.support.json_text import write_json

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from itertools import groupby, islice
+from types import MappingProxyType
 from typing import Any
 
 from tablectl.attributes.constraints import WORDS
@@ -103,8 +104,9 @@ class Layer:
 
     def place(self, key: str) -> SourceFile | None:
         """The position of the value of a key, or of its cancellation; ``None`` if the layer says nothing about it."""
-        if key in self.declared:
-            return self.declared[key].source
+        given = self.declared.get(key)
+        if given is not None or not self.unmanaged:
+            return given.source if given else None
         names = (name for name in (key, key.partition(".")[0]) if name in self.unmanaged)
         return next((self.unmanaged[name].source for name in names), None)
 
@@ -196,7 +198,7 @@ def _by_tag(profile: Layer) -> Layer:
 
 def _listed(key: str, ranks: Ranks) -> tuple[str, ...]:
     """The effective list of a key."""
-    found = resolve_key(key, ranks)
+    found = _resolve(key, [(number, layer) for number, rank in enumerate(ranks) for layer in rank])
     return tuple(found.given.value or ()) if found and found.given else ()
 
 
@@ -207,15 +209,12 @@ class ResolvedValue:
     key: str
     rank: int
     won: Layer
+    given: GivenValue | None
+    """The effective value; ``None`` if it is unmanaged."""
     over: tuple[Layer, ...]
     """The layers whose declaration is overridden, highest precedence first."""
     tie: Layer | None = None
     """A layer of the same rank with a different declaration; ``None`` if there is none."""
-
-    @property
-    def given(self) -> GivenValue | None:
-        """The effective value; ``None`` if it is unmanaged."""
-        return self.won.declared.get(self.key)
 
     @property
     def source(self) -> SourceFile:
@@ -228,26 +227,25 @@ def merge(ranks: Ranks) -> tuple[ResolvedValue, ...]:
     key, because each is a separate key here. ``unmanaged`` cancels the values of the layers below; ``properties``
     cancels all.
     """
-    layers = [layer for rank in ranks for layer in rank]
-    keys = {key for layer in layers for key in (*layer.declared, *layer.unmanaged)}
-    order = {name: index for index, name in enumerate(OF_A_TABLE)}
-    found = (resolve_key(key, ranks) for key in sorted(keys, key=lambda key: (order[key.partition(".")[0]], key)))
+    layers = [(number, layer) for number, rank in enumerate(ranks) for layer in rank]
+    keys = {key for _, layer in layers for key in (*layer.declared, *layer.unmanaged)}
+    found = (_resolve(key, layers) for key in sorted(keys, key=lambda key: (_ORDER[key.partition(".")[0]], key)))
     return tuple(each for each in found if each)
 
 
-def resolve_key(key: str, ranks: Ranks) -> ResolvedValue | None:
-    """The declarations of all layers for one key; ``None`` if there are none."""
-    declaring = [(number, layer) for number, layers in enumerate(ranks) for layer in _declaring(key, layers)]
+_ORDER: Mapping[str, int] = MappingProxyType({name: index for index, name in enumerate(OF_A_TABLE)})
+
+
+def _resolve(key: str, layers: Sequence[tuple[int, Layer]]) -> ResolvedValue | None:
+    """The declarations of all layers for one key; ``None`` if there are none. Each layer has the number of its rank."""
+    declaring = [(number, place, layer) for number, layer in layers if (place := layer.place(key))]
     if not declaring:
         return None
-    (best, won), *rest = declaring
-    tie = next((layer for number, layer in rest if number == best and not _same(key, won, layer)), None)
-    return ResolvedValue(key, best, won, tuple(layer for _, layer in rest), tie)
-
-
-def _declaring(key: str, layers: Sequence[Layer]) -> list[Layer]:
-    placed = [(place, layer) for layer in layers if (place := layer.place(key))]
-    return [layer for _, layer in sorted(placed, key=lambda pair: pair[0])]
+    if len(declaring) > 1:
+        declaring.sort(key=lambda each: each[:2])
+    (best, _, won), *rest = declaring
+    tie = next((layer for number, _, layer in rest if number == best and not _same(key, won, layer)), None)
+    return ResolvedValue(key, best, won, won.declared.get(key), tuple(layer for _, _, layer in rest), tie)
 
 
 def _same(key: str, one: Layer, other: Layer) -> bool:
@@ -283,14 +281,18 @@ def check_exclusive(resolved: Sequence[ResolvedValue]) -> Problem | None:
     return one.source.problem(message, hint)
 
 
+_CONTRADICTED = frozenset(first for first, _ in CONTRADICTIONS)
+
+
 def exclusive_pairs(resolved: Sequence[ResolvedValue]) -> Iterator[tuple[ResolvedValue, ...]]:
     """The pairs of values that no policy can declare together: contradictions, and two exclusive attributes that list
     columns.
     """
     said = {(each.key, _folded(each)): each for each in resolved if each.given}
-    for pair in (*CONTRADICTIONS, *_within(resolved)):
-        if all(each in said for each in pair):
-            yield tuple(said[each] for each in pair)
+    known = () if _CONTRADICTED.isdisjoint(said) else CONTRADICTIONS
+    for pair in (*known, *_within(resolved)):
+        if pair[0] in said and pair[1] in said:
+            yield said[pair[0]], said[pair[1]]
     kept_up = (each for each in resolved if each.key.startswith("upkeep.") and each.given)
     yield from ((said[_MAINTAINED], each) for each in kept_up if _MAINTAINED in said)
     checks = (each for each in resolved if each.key.startswith("constraints.") and _folded(each) not in {None, *WORDS})
@@ -330,12 +332,13 @@ def _lists(resolved: ResolvedValue) -> bool:
 def policy_of(effective: Declared) -> Policy:
     """Builds the policy from the effective declarations."""
     values: dict[str, Any] = {}
-    for name, value_type in VALUE_TYPES.items():
-        if value_type.mapped:
-            values[name] = _under(effective, name) or None
-        elif name in effective:
-            values[name] = effective[name].value
-    return Policy(values)
+    for key, given in effective.items():
+        name, _, inner = key.partition(".")
+        if name in VALUE_TYPES and VALUE_TYPES[name].mapped:
+            values.setdefault(name, {})[inner] = given.value
+        elif key in VALUE_TYPES:
+            values[key] = given.value
+    return Policy.of_read(values)
 
 
 def _under(effective: Declared, name: str) -> dict[str, str | tuple[str, ...] | None]:

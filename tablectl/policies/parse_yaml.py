@@ -162,6 +162,8 @@ class Builder:
 
 def implicit_tag(plain: str) -> str:
     """The type that YAML gives to a text without quotes (see ``Scalar.tag``)."""
+    if plain and plain[0] not in _RESOLVER.yaml_implicit_resolvers:
+        return "str"
     tag = _RESOLVER.resolve(yaml.ScalarNode, plain, (True, False))  # type: ignore[no-untyped-call]  # the stubs lack it
     return str(tag).removeprefix(_TAG)
 

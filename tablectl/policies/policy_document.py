@@ -15,13 +15,13 @@ from tablectl.delta.properties import canonical_key, find_known
 from tablectl.model.errors import InputError
 from tablectl.policies.declared_tables import Specs, check_patterns, find_repeated_patterns, find_repeats, resolve
 from tablectl.policies.merge_layers import Cancelled, Declarations, Layer, LayerKind
-from tablectl.policies.option_fields import is_profile_name
 from tablectl.policies.parse_yaml import parse_document
-from tablectl.policies.policy_fields import INHERITED, OF_A_PATTERN, OF_A_TABLE, read_field, refused_hint
+from tablectl.policies.policy_fields import INHERITED, OF_A_PATTERN, OF_A_TABLE, is_profile_name, refused_hint
+from tablectl.policies.read_entry import read_entry
 from tablectl.policies.spelling_hints import did_you_mean, shown
 from tablectl.policies.value_reader import GivenValue, ValueReader
 from tablectl.policies.variables import read_table_key
-from tablectl.policies.yaml_nodes import ListNode, MapNode, Node, Scalar, SourceFile, kind_of
+from tablectl.policies.yaml_nodes import ListNode, MapNode, Node, Scalar, SourceFile, is_text, kind_of
 
 VERSION = "1"
 KEYS = ("version", "defaults", "profiles", "tables")
@@ -109,6 +109,7 @@ class _Document:
 
 def _read_file(file: str, data: bytes, reading: ValueReader) -> _Document:
     found = len(reading.problems)
+    reading = replace(reading, simple=b"${" not in data and b"\\" not in data)
     root = parse_document(data, file, reading.problems)
     if not isinstance(root, MapNode):
         if len(reading.problems) == found:
@@ -210,7 +211,7 @@ def _read_map(
         return layer
     declared = _read_entries(node, reading, known, elsewhere)
     named = _names(node, reading)
-    unmanaged = _read_unmanaged(node.entries["unmanaged"][1], named, reading) if "unmanaged" in node.entries else {}
+    unmanaged = _read_unmanaged(node, named, reading) if "unmanaged" in node.entries else {}
     # They say nothing about a table, so no table inherits them.
     counts: dict[str, Any] = {key: declared.pop(key).value for key in OF_A_PATTERN if key in declared}
     return replace(layer, declared=declared, named=named, unmanaged=unmanaged, **counts)
@@ -219,13 +220,11 @@ def _read_map(
 def _read_entries(
     node: MapNode, reading: ValueReader, known: tuple[str, ...], elsewhere: Mapping[str, str]
 ) -> dict[str, GivenValue]:
-    declared: dict[str, GivenValue] = {}
-    for key, (source, inner) in node.entries.items():
+    for key, (source, _) in node.entries.items():
         if key not in known:
             reading.refuse(key, source, known, {**_misplaced(key, reading), **elsewhere})
-        elif key in OF_A_TABLE:  # `unmanaged` is read with all names of the entry
-            declared.update(read_field(key, source, inner, reading))
-    return declared
+    # `unmanaged` is read with all names of the entry.
+    return read_entry(node, [key for key in node.entries if key in known and key in OF_A_TABLE], reading)
 
 
 def _misplaced(key: str, reading: ValueReader) -> dict[str, str]:
@@ -250,14 +249,16 @@ def _names(node: MapNode, reading: ValueReader) -> frozenset[str]:
     return frozenset(names | node.entries.keys())
 
 
-def _read_unmanaged(node: Node, named: frozenset[str], reading: ValueReader) -> dict[str, Cancelled]:
-    example = "`unmanaged: [isolation]`"
-    if not isinstance(node, ListNode):
-        reading.report(node.source, f"`unmanaged` takes a list, not {kind_of(node)}", f"for example {example}")
-        return {}
-    scalars = [reading.scalar(item, "`unmanaged`", example) for item in node.items]
+def _read_unmanaged(node: MapNode, named: frozenset[str], reading: ValueReader) -> dict[str, Cancelled]:
+    given = read_entry(node, ["unmanaged"], reading).get("unmanaged")
+    _, listed = node.entries["unmanaged"]
+    items = (
+        [each for each in listed.items if isinstance(each, Scalar) and is_text(each)]
+        if isinstance(listed, ListNode)
+        else []
+    )
     cancelled: dict[str, Cancelled] = {}
-    for text, source in ((each.text, each.source) for each in scalars if each is not None):
+    for text, source in zip(given.value or () if given else (), (each.source for each in items), strict=False):
         name = text if text in _INHERITED else f"properties.{canonical_key(text, reading.dialect)}"
         if name in named:
             hint = "remove it from `unmanaged`, or remove its declaration"

@@ -6,21 +6,16 @@ A schema accepts more than the reader in cases that JSON Schema cannot express: 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Sequence
 
 from tablectl.attributes.policy import EXCLUSIVE
-from tablectl.policies.field_types import Schema, YamlField
-from tablectl.policies.policy_fields import ATTRIBUTE_FIELDS, INHERITED, OF_A_TABLE
+from tablectl.policies.policy_fields import ATTRIBUTES, INHERITED, OF_A_TABLE
+from tablectl.policies.read_entry import entry_schema
+from tablectl.policies.wrong_values import Schema
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
-_SHARED = (*ATTRIBUTE_FIELDS, "tags")
+_SHARED = (*ATTRIBUTES, "tags")
 """The fields that stand once, under ``$defs``."""
-_UNMANAGED: Schema = {
-    "description": "Inherited attributes and property keys that this table does not take.",
-    "type": "array",
-    "items": {"type": "string", "examples": list(ATTRIBUTE_FIELDS)},
-    "examples": [["isolation"]],
-}
 
 
 def policy_schema() -> Schema:
@@ -48,8 +43,7 @@ def policy_schema() -> Schema:
                     "type": ["object", "null"],
                     "additionalProperties": False,
                     "properties": {
-                        **_fields({name: each for name, each in INHERITED.items() if name != "profiles"}),
-                        "unmanaged": _UNMANAGED,
+                        **_fields(key for key in (*INHERITED, "unmanaged") if key != "profiles"),
                     },
                 },
                 "examples": [{"gold": {"isolation": "Serializable"}}],
@@ -65,15 +59,13 @@ def policy_schema() -> Schema:
                 ],
             },
         },
-        "$defs": {"table": _table(), **{name: INHERITED[name].schema(variables=True) for name in _SHARED}},
+        "$defs": {"table": _table(), **_fields(_SHARED, shared=())},
     }
 
 
-def _fields(fields: Mapping[str, YamlField]) -> Schema:
-    return {
-        name: {"$ref": f"#/$defs/{name}"} if name in _SHARED else field.schema(variables=True)
-        for name, field in fields.items()
-    }
+def _fields(keys: Iterable[str], shared: Sequence[str] = _SHARED) -> Schema:
+    known = entry_schema()["properties"]
+    return {key: {"$ref": f"#/$defs/{key}"} if key in shared else known[key] for key in keys}
 
 
 def _table() -> Schema:
@@ -86,8 +78,7 @@ def _table() -> Schema:
         "type": ["object", "null"],
         "additionalProperties": False,
         "properties": {
-            **_fields(OF_A_TABLE),
-            "unmanaged": _UNMANAGED,
+            **_fields((*OF_A_TABLE, "unmanaged")),
         },
         "not": {"anyOf": both},
     }

@@ -40,6 +40,11 @@ def wrong(why: str, hint: str = "") -> PydanticCustomError:
     return PydanticCustomError("whole", "{why}", {"why": why, "hint": hint})
 
 
+def said(message: str, hint: str = "", *, hidden: bool = True) -> PydanticCustomError:
+    """An error with its whole message. ``hidden``: whether it can contain a value that must not be shown."""
+    return PydanticCustomError("said", "{message}", {"message": message, "hint": hint, "hidden": hidden})
+
+
 def no_text(kind: str) -> PydanticCustomError:
     """The error that a value is not a single text. ``kind`` says what is taken: ``a whole number``."""
     return PydanticCustomError("text", "takes {kind}", {"kind": kind})
@@ -71,7 +76,7 @@ def number_text(value: float) -> str:
     return format(Decimal(repr(float(value))), "f").removesuffix(".0")
 
 
-class Kind(ABC):
+class FileValue(ABC):
     """Metadata of an ``Annotated`` type: what a file says instead of the type."""
 
     @abstractmethod
@@ -94,7 +99,7 @@ class Kind(ABC):
 
 
 @dataclass(frozen=True, eq=False)  # an ``Annotated`` type is hashed
-class Parsed(Kind):
+class Parsed(FileValue):
     """A value that ``parse`` makes of a text."""
 
     parse: Callable[[str], object]
@@ -120,7 +125,7 @@ class Parsed(Kind):
 
 
 @dataclass(frozen=True, eq=False)  # an ``Annotated`` type is hashed
-class Words(Kind):
+class Words(FileValue):
     """One of several words."""
 
     words: Sequence[str]
@@ -144,7 +149,7 @@ FLAG = Words(("true", "false"), {"true": True, "false": False})
 
 
 @dataclass(frozen=True, eq=False)  # an ``Annotated`` type is hashed
-class Key(Kind):
+class Key(FileValue):
     """The key of a map."""
 
     why_not: Callable[[str], str]
@@ -234,6 +239,11 @@ class FileSchema(GenerateJsonSchema):
             default = list(default)
         says = isinstance(default, bool | int | float) or (isinstance(default, str | list) and default)
         return {**made, "default": default} if says else made
+
+    def sort(self, value: JsonSchemaValue, parent_key: str | None = None) -> JsonSchemaValue:
+        """In the order of declaration."""
+        del parent_key
+        return value
 
     def field_title_should_be_set(self, schema: Any) -> bool:
         """Never: a title would repeat the key."""

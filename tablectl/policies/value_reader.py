@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from tablectl.attributes.policy import HIDDEN, NO_MASK, MaskedKeys
 from tablectl.delta.credentials import scrub
@@ -12,12 +12,9 @@ from tablectl.delta.names import NameSyntaxError
 from tablectl.model.errors import Problem
 from tablectl.policies.spelling_hints import cut, did_you_mean, shown
 from tablectl.policies.variables import UndefinedVariableError, Variables, why_unusable
-from tablectl.policies.yaml_nodes import ListNode, Node, Scalar, SourceFile, is_text, kind_of
+from tablectl.policies.yaml_nodes import ListNode, MapNode, Node, Scalar, SourceFile, plain
 
 _Name = TypeVar("_Name")
-
-_READS = {"bool": "as true or false", "int": "as a number", "float": "as a number", "timestamp": "as a date"}
-
 
 MOST_HINTS = 200
 """The number of problems in all files after which no more suggestions are computed."""
@@ -56,8 +53,8 @@ class ValueReader:
     masked: MaskedKeys = NO_MASK
     extra_properties: tuple[str, ...] = ()
     """Patterns of properties that policies may declare although no dialect knows them."""
-    literal: bool = False
-    """Whether ``${NAME}`` is literal text, as in ``tablectl.yaml``."""
+    simple: bool = False
+    """Whether no text of the file has a variable or an escape, so that none has to be looked for."""
     hiding: str = ""
     """The attribute or property whose value is being read, if no message may contain it; otherwise empty."""
     private: tuple[str, ...] = ()
@@ -85,14 +82,17 @@ class ValueReader:
         return replace(self, hiding=what, private=names) if names and not self.hiding else self
 
     def _private_in(self, node: Node) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(name for text in _texts(node) for name in self.variables.private(text)))
+        if self.simple:
+            return ()
+        texts = [text for text in _texts(node) if "${" in text]
+        return tuple(dict.fromkeys(name for text in texts for name in self.variables.private(text)))
 
     def given(self, value: str | tuple[str, ...] | None, source: SourceFile) -> GivenValue:
         """The record of a value that was read."""
         return GivenValue(value, source, bool(self.hiding), _spelled(self.private), self.taken)
 
-    def report(self, source: SourceFile, message: str, hint: str = "") -> None:
-        """Reports a problem. Reading continues, to find further ones."""
+    def problem(self, source: SourceFile, message: str, hint: str = "") -> Problem:
+        """A problem, which contains no value that must not be shown."""
         if self.hiding:
             why = (
                 "its value, which `reports.mask` hides"
@@ -101,61 +101,46 @@ class ValueReader:
             )
             message = f"{shown(self.hiding)} cannot take {why}"
             hint = "see what it takes, and check the value and its variables"
-        self.problems.append(source.problem(message, hint))
+        return source.problem(message, hint)
+
+    def report(self, source: SourceFile, message: str, hint: str = "") -> None:
+        """Reports a problem. Reading continues, to find further ones."""
+        self.problems.append(self.problem(source, message, hint))
 
     def name(self, text: str, source: SourceFile, read: Callable[[str], _Name]) -> _Name | None:
         """A name parsed by ``read``. Reports a problem and returns ``None`` if it is invalid."""
-        private = self.variables.private(text)
         try:
-            return read(text)
-        except UndefinedVariableError as error:
-            self.problems.append(source.problem(error.message, error.hint))  # it contains only names, no values
-        except NameSyntaxError as error:
-            if private and not self.hiding:
-                message = f"{shown(text)} is not a name with the value of {_spelled(private)}"
-                self.report(source, message, "check the value: a location is absolute, and no part of a name is empty")
-            else:
-                self.report(source, cut(str(error)))
-        return None
-
-    def scalar(self, node: Node, what: str, example: str, takes: str = "text") -> Scalar | None:
-        """A scalar that counts as text. Otherwise reports a problem about ``what`` and returns ``None``. ``example``
-        can be empty.
-        """
-        hint = f"for example {example}" if example else ""
-        match node:
-            case Scalar() if is_text(node):
-                return node
-            case Scalar() if node.is_null:
-                self.report(node.source, f"{what} has no value", hint)
-            case Scalar():
-                reads = _READS.get(node.tag, "as something else")
-                self.report(node.source, f"YAML reads {node.text} {reads}, not as text", f'quote it: "{node.text}"')
-            case _:
-                self.report(node.source, f"{what} takes {takes}, not {kind_of(node)}", hint)
-        return None
-
-    def text(self, node: Node, what: str, example: str, takes: str = "text") -> str | None:
-        """A scalar's text with its variables expanded. Otherwise reports a problem and returns ``None``."""
-        scalar = self.scalar(node, what, example, takes)
-        return None if scalar is None else self.expand(scalar)
-
-    def expand(self, scalar: Scalar) -> str | None:
-        """The text of a scalar with its variables expanded. Otherwise reports a problem and returns ``None``."""
-        if self.literal:
-            return scalar.text
-        try:
-            text = self.variables.expand(scalar.text)
-        except UndefinedVariableError as error:
-            self.problems.append(scalar.source.problem(error.message, error.hint))  # it contains only names, no values
+            return named(text, read, self)
+        except WrongNameError as error:
+            made = (self if error.hidden else replace(self, hiding="")).problem(source, error.message, error.hint)
+            self.problems.append(made)
             return None
+
+    def expanded(self, node: Node) -> Any:
+        """The plain value of a node (``yaml_nodes.plain``) with its variables expanded. Raises ``UnreadableError``
+        after problems were reported.
+        """
+        if self.simple:
+            return plain(node)
+        if isinstance(node, MapNode):
+            return {key: self.expanded(inner) for key, (_, inner) in node.entries.items()}
+        if isinstance(node, ListNode):
+            return [self.expanded(item) for item in node.items]
+        found = plain(node)
+        if not isinstance(found, str) or ("${" not in found and found.isprintable()):
+            return found
+        try:
+            text = self.variables.expand(found)
+        except UndefinedVariableError as error:
+            self.problems.append(node.source.problem(error.message, error.hint))  # it contains only names, no values
+            raise UnreadableError from None
         reason = why_unusable(text)
         if reason and self.private:  # the reason contains nothing of the value
-            self.problems.append(scalar.source.problem(f"{shown(scalar.text)} cannot be stored: {reason}"))
-            return None
+            self.problems.append(node.source.problem(f"{shown(found)} cannot be stored: {reason}"))
+        elif reason:
+            self.report(node.source, f"{shown(text)} cannot be stored: {reason}")
         if reason:
-            self.report(scalar.source, f"{shown(text)} cannot be stored: {reason}")
-            return None
+            raise UnreadableError
         return text
 
     def refuse(
@@ -177,6 +162,33 @@ class ValueReader:
         else:
             suggestion = did_you_mean(key, known) if self.hints and not hint else hint
             self.report(source, f"unknown key {shown(name)}", suggestion)
+
+
+class UnreadableError(Exception):
+    """A text could not be expanded, and a problem says so."""
+
+
+class WrongNameError(ValueError):
+    """A text is not the name of a table or a column, or not a location."""
+
+    def __init__(self, message: str, hint: str = "", *, hidden: bool = True) -> None:
+        super().__init__(message)
+        self.message, self.hint, self.hidden = message, hint, hidden
+
+
+def named(text: str, read: Callable[[str], _Name], reading: ValueReader) -> _Name:
+    """A name parsed by ``read``. Raises ``WrongNameError``."""
+    try:
+        return read(text)
+    except UndefinedVariableError as error:
+        raise WrongNameError(error.message, error.hint, hidden=False) from None  # it contains only names, no values
+    except NameSyntaxError as error:
+        private = reading.variables.private(text)
+        if private and not reading.hiding:
+            message = f"{shown(text)} is not a name with the value of {_spelled(private)}"
+            hint = "check the value: a location is absolute, and no part of a name is empty"
+            raise WrongNameError(message, hint) from None
+        raise WrongNameError(cut(str(error))) from None
 
 
 def _spelled(names: Sequence[str]) -> str:

@@ -207,7 +207,7 @@ def why_unusable(text: str) -> str:
     """Why a text cannot be stored; empty if it can. No engine stores NUL, and a lone surrogate is not valid text."""
     if "\0" in text:
         return "it holds a NUL character"
-    if any("\ud800" <= char <= "\udfff" for char in text):
+    if not text.isprintable() and any("\ud800" <= char <= "\udfff" for char in text):
         return "it holds half a character (a lone surrogate)"
     return ""
 

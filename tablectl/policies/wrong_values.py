@@ -6,7 +6,6 @@ keys are known and gives examples. A union would report each of its branches: th
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -18,7 +17,8 @@ from tablectl.model.errors import Problem
 from tablectl.policies.parse_yaml import implicit_tag
 from tablectl.policies.spelling_hints import did_you_mean, nearest, shown
 from tablectl.policies.value_kinds import number_text
-from tablectl.policies.yaml_nodes import Scalar, SourceFile
+from tablectl.policies.yaml_nodes import Scalar, SourceFile, is_text
+from tablectl.support.json_text import write_json
 
 Keys = tuple[str, ...]
 """The keys that lead to a value. The items of a list are numbered from 1."""
@@ -33,7 +33,10 @@ _LISTS = frozenset({"list_type", "tuple_type"})
 _UNKNOWN = frozenset({"unexpected_keyword_argument", "extra_forbidden"})
 _MISSING = frozenset({"missing", "missing_argument", "missing_keyword_only_argument"})
 _BOUNDS = {"greater_than_equal": ("least", "ge"), "less_than_equal": ("most", "le")}
-_BARE = re.compile(r"[\w./-][\w ./*%-]*")
+_BARE = re.compile(r"[\w./-](?:[\w ./*%-]|:(?! ))*")
+_NOWHERE = SourceFile("", 0, 0)
+_FEW = 3
+"""So many keys of a map are named in a message about the map."""
 MOST_PROBLEMS = 1000
 """The number of problems of one file that are computed; fewer are shown."""
 MOST_HINTS = 200
@@ -54,9 +57,10 @@ def flow(value: object) -> str:
         case list():
             return f"[{', '.join(map(flow, value))}]"
         case str():
-            return value if _BARE.fullmatch(value) and implicit_tag(value) == "str" else json.dumps(value)
+            bare = _BARE.fullmatch(value) and is_text(Scalar(value, implicit_tag(value), _NOWHERE))
+            return value if bare else write_json(value)
         case _:
-            return json.dumps(value)
+            return write_json(value)
 
 
 def inside(schema: Schema, keys: Keys) -> Schema:
@@ -100,6 +104,8 @@ class FileFacts:
     """The position of a value."""
     secret: Callable[[Keys], bool] = lambda _keys: False
     """Whether no message shows the value of a key."""
+    tell: Callable[[Keys, SourceFile, str, str], Problem] = lambda _keys, place, *texts: place.problem(*texts)
+    """The problem about a value that must not be shown in some files."""
     instead: Callable[[Keys], str] = lambda _keys: ""
     """The hint for an unknown key, if it is another than the spelling."""
 
@@ -113,22 +119,46 @@ def problems_of(error: ValidationError, facts: FileFacts) -> Iterator[Problem]:
             tuple(str(step + 1) if isinstance(step, int) else step for step in each["loc"]),
             number < MOST_HINTS,
         )
-        if keys[-1:] == ("[key]",):
+        if each["type"] in {"said", "twice"}:
+            yield _said(each, keys, facts)
+        elif keys[-1:] == ("[key]",):
             keys, about = keys[:-1], each["ctx"]
             wrong_keys.add(keys)
-            hint = about["hint"]() if hints else ""
-            yield facts.key_place(keys).problem(f"{key_text(keys)} {about['why']}", hint)
+            hint = (about["hint"]() if hints else "") or _example(keys, facts.schema())
+            yield facts.tell(keys, facts.key_place(keys), f"{key_text(keys)} {about['why']}", hint)
         elif each["type"] in _MISSING:
             missing.setdefault(keys[:-1], []).append(keys[-1])
         elif not any(keys[:end] in wrong_keys for end in range(len(keys))):  # a value comes after its key
-            yield _problem(each, keys, facts, hints=hints)
+            yield facts.tell(keys, *_told(each, keys, facts, hints=hints))
     for keys, names in missing.items():
         if not any(keys[:end] in wrong_keys for end in range(len(keys) + 1)):
             needs = " and ".join(f"`{name}`" for name in names)
-            yield facts.place(keys).problem(f"{key_text(keys)} needs {needs}")
+            yield facts.tell(keys, facts.place(keys), f"{key_text(keys)} needs {needs}", "")
 
 
-def _problem(error: Any, keys: Keys, facts: FileFacts, *, hints: bool) -> Problem:
+def _said(error: Any, keys: Keys, facts: FileFacts) -> Problem:
+    """An error with its own message; or a key that occurs twice without regard to letter case."""
+    at_key, about = keys[-1] == "[key]", error["ctx"]
+    keys = keys[:-1] if at_key else keys
+    given = error["input"]
+    place = facts.key_place(keys) if at_key else given.source if isinstance(given, Scalar) else facts.place(keys)
+    if error["type"] == "said":
+        tell = facts.tell if about["hidden"] else FileFacts.tell
+        return tell(keys, place, about["message"], about["hint"])
+    first = facts.key_place((*keys[:-1], about["first"])).line
+    message, hint = f"{key_text(keys)} is declared twice: first on line {first}", "keep one of them"
+    if about.get("folds"):
+        message, hint = (
+            message.replace(key_text(keys), shown(keys[-1])),
+            "Delta folds the case of its own keys: keep one",
+        )
+    return facts.tell(keys, place, message, hint)
+
+
+Told = tuple[SourceFile, str, str]
+
+
+def _told(error: Any, keys: Keys, facts: FileFacts, *, hints: bool) -> Told:
     kind, given, about = error["type"], error["input"], error.get("ctx", {})
     if kind in _UNKNOWN:
         return _unknown(keys, facts, hints=hints)
@@ -139,43 +169,45 @@ def _problem(error: Any, keys: Keys, facts: FileFacts, *, hints: bool) -> Proble
     shows = f"{kind_of(given)}" if secret or not isinstance(given, str | Scalar) or not text else shown(text)
     example = _example(keys, facts.schema())
     if kind == "whole":
-        return place.problem(f"{name} {about['why']}", about.get("hint", ""))
+        return place, f"{name} {about['why']}", about.get("hint", "")
     if kind in _MAPS:
-        return place.problem(f"{name} takes a map, not {shows}", example or f"put its keys under {name}")
+        known = _known(inside(facts.schema(), keys))
+        which = f" with {' and '.join(f'`{each}`' for each in known)}" if 0 < len(known) <= _FEW else ""
+        return place, f"{name} takes a map{which}, not {shows}", example or f"put its keys under {name}"
     if kind in _LISTS:
-        return place.problem(f"{name} takes a list, not {shows}", example or "put each of its items behind a dash")
+        return place, f"{name} takes a list, not {shows}", example or "put each of its items behind a dash"
     if kind == "word":
         words = about["words"]
         if not isinstance(given, str | Scalar):
             message = f"{name} takes one of {', '.join(words)}, not {kind_of(given)}"
-            return place.problem(message, example or f"for example `{keys[-1]}: {words[0]}`")
+            return place, message, example or f"for example `{keys[-1]}: {words[0]}`"
         switch = next((each for each in _SWITCHES.get(text.casefold(), ()) if each in words), "")
         hint = f"did you mean `{switch}`?" if switch else "" if nearest(text, words) else about["others"]
-        return place.problem(f"{told} is not a value of {name}", hint or (did_you_mean(text, words) if hints else ""))
+        return place, f"{told} is not a value of {name}", hint or (did_you_mean(text, words) if hints else "")
     if kind in {"string_type", "text"} and isinstance(given, Scalar):
         if secret and given.tag != "bool":
-            return place.problem(f"YAML does not read {name} as text", "quote it")
+            return place, f"YAML does not read {name} as text", "quote it"
         reads = _READS.get(given.tag, "as something else")
-        return place.problem(f"YAML reads {text} {reads}, not as text", f'quote it: "{text}"')
+        return place, f"YAML reads {text} {reads}, not as text", f'quote it: "{text}"'
     if kind in {"string_type", "text"}:
         message = "has no value" if given is None else f"takes {about.get('kind', 'text')}, not {kind_of(given)}"
-        return place.problem(f"{name} {message}", example)
+        return place, f"{name} {message}", example
     if kind in _BOUNDS:
         word, key = _BOUNDS[kind]
-        return place.problem(f"{name} needs at {word} {number_text(about[key])}, not {told}")
+        return place, f"{name} needs at {word} {number_text(about[key])}, not {told}", ""
     needs = str(about.get("needs") or about.get("error") or "")
     if about.get("noun"):
-        return place.problem(f"{told} is not {about['noun']}", needs or example)
-    return place.problem(f"{name} {needs or error['msg']}, not {told}")
+        return place, f"{told} is not {about['noun']}", needs or example
+    return place, f"{name} {needs or error['msg']}, not {told}", ""
 
 
-def _unknown(keys: Keys, facts: FileFacts, *, hints: bool) -> Problem:
+def _unknown(keys: Keys, facts: FileFacts, *, hints: bool) -> Told:
     *above, key = keys
     known = _known(inside(facts.schema(), tuple(above)))
     instead = facts.instead(keys)
     hide = facts.secret(tuple(above)) and not instead
     hint = instead or (did_you_mean(key, known) if hints else "")
-    return facts.key_place(keys).problem(f"unknown key {shown('.'.join((*above, '…' if hide else key)))}", hint)
+    return facts.key_place(keys), f"unknown key {shown('.'.join((*above, '…' if hide else key)))}", hint
 
 
 def _example(keys: Keys, schema: Schema) -> str:

@@ -90,15 +90,12 @@ def test_what_is_taken(read: Read, entry: str, name: str, value: object) -> None
         ('clustering: [""]', "3:22: an empty part in column ''"),
         (
             "clustering: [~]",
-            (
-                "3:22: a column of `clustering` has no value\n"
-                "  hint: for example `clustering: [customer_id, order_date]`"
-            ),
+            ("3:22: `clustering.1` has no value\n  hint: for example `clustering: [customer_id, order_date]`"),
         ),
         (
             "clustering: [[a]]",
             (
-                "3:22: a column of `clustering` takes text, not a list\n"
+                "3:22: `clustering.1` takes text, not a list\n"
                 "  hint: for example `clustering: [customer_id, order_date]`"
             ),
         ),

@@ -38,10 +38,10 @@ def test_location_and_tags(read: Read) -> None:
             "location: [/x]",
             ("3:19: `location` takes text, not a list\n  hint: for example `location: s3://lake/sales/orders`"),
         ),
-        ("tags: streaming", "3:15: `tags` takes a list, not text\n  hint: for example `tags: [streaming]`"),
+        ("tags: streaming", '3:15: `tags` takes a list, not "streaming"\n  hint: for example `tags: [streaming]`'),
         ("tags: [a b]", '3:16: "a b" is not a tag\n  hint: a tag is made of letters, digits, _ . / and -'),
         ("tags: [a, a]", '3:19: the tag "a" occurs twice\n  hint: keep one of them'),
-        ("tags: [null]", "3:16: a tag of `tags` has no value\n  hint: for example `tags: [streaming]`"),
+        ("tags: [null]", "3:16: `tags.1` has no value\n  hint: for example `tags: [streaming]`"),
         (
             "properties: [a]",
             (
@@ -51,7 +51,7 @@ def test_location_and_tags(read: Read) -> None:
         ),
         (
             "unmanaged: isolation",
-            "3:20: `unmanaged` takes a list, not text\n  hint: for example `unmanaged: [isolation]`",
+            '3:20: `unmanaged` takes a list, not "isolation"\n  hint: for example `unmanaged: [isolation]`',
         ),
         (
             "unmanaged: [isolatio]",

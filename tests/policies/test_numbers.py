@@ -6,7 +6,8 @@ import pytest
 
 from tablectl.model.errors import UsageError
 from tablectl.policies.declare_setting import Setting
-from tablectl.policies.field_types import number, number_text
+from tablectl.policies.field_types import number
+from tablectl.policies.value_kinds import number_text
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tablectl.model.table_options import TableOptions
-from tablectl.policies.option_fields import options_of
+from tablectl.policies.effective_options import options_of
 from tablectl.policies.parse_yaml import parse_document
-from tablectl.policies.policy_fields import read_field
+from tablectl.policies.read_entry import read_entry
 from tablectl.policies.value_reader import GivenValue, ValueReader
 from tablectl.policies.variables import Variables
 from tablectl.policies.yaml_nodes import MapNode
@@ -18,11 +18,7 @@ def read(text: str) -> tuple[dict[str, GivenValue], list[str]]:
     reading = ValueReader(Variables({"SIZE": "2 TB"}, {}), "oss", "spark_catalog", [])
     root = parse_document(text.encode(), "p.yaml", reading.problems)
     assert isinstance(root, MapNode)
-    given = {
-        name: each
-        for key, (source, node) in root.entries.items()
-        for name, each in read_field(key, source, node, reading).items()
-    }
+    given = read_entry(root, root.entries, reading)
     return given, [str(problem) for problem in reading.problems]
 
 
@@ -86,14 +82,14 @@ def test_consents_become_options() -> None:
         ("max_bytes: much", '"much" is not a size'),
         ("max_bytes: 1.5", "YAML reads 1.5 as a number, not as text"),
         ("truncate_history: 1", '"1" is not a value of `truncate_history`'),
-        ("allowed_features: deletionVectors", "`allowed_features` takes a list of table features, not text"),
+        ("allowed_features: deletionVectors", '`allowed_features` takes a list, not "deletionVectors"'),
         ("streams: {fraud: relative/path}", "relative/path"),
         ("streams: {'a b': /c}", "is not a name: letters, digits, '_', '.' and '-'"),
-        ("streams: [/c]", "`streams` takes a map of streams to checkpoints, not a list"),
+        ("streams: [/c]", "`streams` takes a map, not a list"),
         ("allowed_features: ['a b']", '"a b" is not a table feature'),
-        ("allow: lockout", "`allow` takes a list of consents, not text"),
+        ("allow: lockout", '`allow` takes a list, not "lockout"'),
         ("allow: [lockouts]", '"lockouts" is not a consent of `allow`'),
-        ("clients: [spark]", "`clients` takes a map of clients to versions, not a list"),
+        ("clients: [spark]", "`clients` takes a map, not a list"),
         ("clients: {Spark 4: '1'}", "`clients.Spark 4` is not a client"),
         ("clients: {spark: new}", '"new" is not a version'),
     ],

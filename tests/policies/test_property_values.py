@@ -77,7 +77,7 @@ tables:
         ("a: 12:30", 'YAML reads 12:30 as a number, not as text\n  hint: quote it: "12:30"'),
         ("a: 010", 'quote it: "010"'),
         ("a: 2024-01-31", 'YAML reads 2024-01-31 as a date, not as text\n  hint: quote it: "2024-01-31"'),
-        ("a: [b]", 'the property "a" takes text, not a list'),
+        ("a: [b]", "`properties.a` takes text or null, not a list"),
         ("delta: {appendOnly: true}", 'hint: write whole keys, such as "delta.appendOnly"'),
         ('a: "x\\0"', "cannot be stored: it holds a NUL character"),
     ],

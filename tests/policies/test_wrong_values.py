@@ -83,7 +83,7 @@ def test_everything_wrong_is_said() -> None:
         ({"size": {}}, "`inner.size` takes a whole number, not a map"),
         ({"level": "mid"}, '"mid" is not a value of `inner.level`'),
         ({"level": None}, "`inner.level` takes one of low, high, not nothing"),
-        (None, "`inner` takes a map, not nothing"),
+        (None, "`inner` takes a map with `size` and `level`, not nothing"),
     ],
 )
 def test_what_is_refused(inner: object, said: str) -> None:
