@@ -348,7 +348,7 @@ def changes_besides(located: LocatedTable, specs: Specs, selection: Selection) -
 
 
 def _tells_upkeep(located: LocatedTable, changes: ChangesBesides | None) -> frozenset[str]:
-    """The tables whose upkeep is told, with what its first run does. If nothing is compared, it is all declared
+    """The tables whose upkeep the plan tells, with what its first run does. If nothing is compared, it is all declared
     upkeep, of at most ``MOST_WITH_LOSSES`` tables: its facts are read from their logs.
     """
     declared = [spec.name.text for spec, _ in located.tables if spec.upkeep is not None]
@@ -426,8 +426,8 @@ _OF_VACUUM = frozenset({tombstones_short.code, vacuum_waits_for_writes.code})
 def _planned(
     project: Project, tells_upkeep: frozenset[str], spec: TableSpec, reading: Reading
 ) -> tuple[TablePlan | tuple[Finding, ...], BesidesSettings | None]:
-    """The plan of a table; if it needs no change, the findings to name all the same (``Plan.standing``). And what is
-    told of its upkeep.
+    """The plan of a table; if it needs no change, the findings to name all the same (``Plan.standing``). And what the
+    plan tells of its upkeep.
     """
     severities, live = project.config.severities, reading.table
     if project.own_rules:
@@ -467,7 +467,7 @@ def _depth(
     project: Project, spec: TableSpec, *, tells_losses: bool, tells_upkeep: frozenset[str]
 ) -> Callable[[LiveTable], Depth]:
     """How deep to read a table to plan it: its write history, too, if the plan depends on who writes it, or if it tells
-    what its statements cost the writers; and what its upkeep depends on, if that is told.
+    what its statements cost the writers; and what its upkeep depends on, if the plan tells it.
     """
     depth, dialect = depth_for(spec, LOOK_BACK), project.dialect
     upkeep = spec.upkeep if spec.name.text in tells_upkeep else None

@@ -114,7 +114,7 @@ def _parts(node: Any, live: LiveTable) -> Iterator[_Test]:
 
 
 def _compared(kind: str, node: Any, live: LiveTable) -> Iterator[_Test]:
-    """A column beside one literal, or several."""
+    """A column compared with one literal, or with several."""
     if kind == "Between":
         column = _column(node.this, live)
         low, high = _literal(node.args["low"], column), _literal(node.args["high"], column)

@@ -53,7 +53,7 @@ def base(repo: Repository, monkeypatch: pytest.MonkeyPatch, *tables: tuple[str, 
     assert os.environ["TABLECTL_BASE_CONFIG"]
 
 
-def test_a_vacuum_that_a_merge_turns_on_is_not_no_changes(repo: Repository, cli: Cli) -> None:
+def test_a_vacuum_that_a_merge_turns_on_makes_the_comment_say_so(repo: Repository, cli: Cli) -> None:
     repo.table("orders", properties=_HOUR)
     repo.policies({"orders": "{upkeep: {vacuum: {every: 1 day}}}"})
     code, comment, sarif, junit = reports(cli)
@@ -66,7 +66,7 @@ def test_a_vacuum_that_a_merge_turns_on_is_not_no_changes(repo: Repository, cli:
     assert "L032" in junit
 
 
-def test_the_first_vacuum_is_told_with_what_it_would_delete(repo: Repository, cli: Cli) -> None:
+def test_a_plan_tells_what_the_first_vacuum_would_delete(repo: Repository, cli: Cli) -> None:
     table = repo.table("orders", properties=_HOUR)
     append(table, "DELETE", [{"remove": {"path": "part-0.parquet", "deletionTimestamp": 1, "dataChange": True}}])
     for log in (table / "_delta_log").glob("*.json"):
@@ -81,7 +81,7 @@ def test_the_first_vacuum_is_told_with_what_it_would_delete(repo: Repository, cl
     assert "1 file (100 B)" in comment
 
 
-def test_upkeep_that_the_base_branch_has_too_is_no_change(
+def test_upkeep_that_the_base_branch_has_too_changes_nothing(
     repo: Repository, cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     repo.table("orders", properties=_HOUR)
@@ -103,7 +103,7 @@ def test_upkeep_that_the_base_branch_has_too_is_no_change(
         ("{tags: [a], properties: {owner.team: web}}", "{tags: [a]}", ["properties.owner.team", "not set"]),
     ],
 )  # fmt: skip
-def test_what_differs_from_the_base_branch_is_told(
+def test_a_plan_tells_what_differs_from_the_base_branch(
     before: str, after: str, said: list[str], repo: Repository, cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     repo.table("orders", properties={"owner.team": "web"})
@@ -115,7 +115,7 @@ def test_what_differs_from_the_base_branch_is_told(
         assert each in comment
 
 
-def test_a_table_that_a_branch_takes_out_of_the_policies_is_told(
+def test_a_plan_names_a_table_that_a_branch_takes_out_of_the_policies(
     repo: Repository, cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     repo.table("orders")

@@ -176,7 +176,7 @@ CASES: Mapping[str, ReviewCase] = {
         "  lake.sales.orders: {properties: {delta.appendOnly: false}, tags: [nightly]}",
         _drifted,
         "ask",
-        "somebody turned delta.appendOnly on by hand, and the apply turns it off again, although the branch adds a tag",
+        "the apply turns delta.appendOnly off, which another engineer turned on by hand; the branch adds a tag",
         base="  lake.sales.orders: {properties: {delta.appendOnly: false}}",
     ),
     "sixty": ReviewCase(

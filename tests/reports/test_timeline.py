@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from xml.etree.ElementTree import fromstring
+
 from tablectl.model.plan import Phase
 from tablectl.model.run_report import CommitRun, GateRun, RunOutcome, StatementRun, TableRun
 from tablectl.reports.run_document import timeline
+from tools.timeline_picture import picture
 
 START = 1_795_000_000_000
 
@@ -67,3 +70,13 @@ def test_a_statement_that_no_one_timed() -> None:
     line = timeline(run(statements=(old,)))
     assert line.statements == ()
     assert line.events[0].when == "unknown"
+
+
+def test_the_picture_of_the_readme_is_an_svg_with_a_description() -> None:
+    line = timeline(run(foreign=(commit(2, -100), commit(4, 1100))))
+    root = fromstring(picture(line, "orders"))
+    names = [each.tag.partition("}")[2] for each in root]
+    assert names[:3] == ["title", "desc", "style"]
+    assert (root[1].text or "").count("version") == 3
+    assert {"rect", "text", "g"} <= set(names)
+    assert "closed to writers with a guard" in "".join(root.itertext())
