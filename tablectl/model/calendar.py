@@ -135,6 +135,31 @@ _DURATION = re.compile(r"(?:(?P<days>[0-9]{1,4})d)? ?(?:(?P<hours>[0-9]{1,4})h)?
 _RULE = re.compile(r"(?P<cron>.+) for (?P<duration>[0-9dhm]+) in (?P<timezone>\S+)")
 
 
+TIME = re.compile(r"(?=.)(?:([0-9]{1,4})d)?(?:([0-9]{1,4})h)?(?:([0-9]{1,5})m)?(?:([0-9]{1,7})s)?")
+"""A length of time as settings and options take it: ``30m``, ``1h30m``, ``90s``."""
+
+
+def seconds_of(text: str) -> int | None:
+    """The seconds of a length of time; ``None`` for other text, such as a number alone."""
+    found = TIME.fullmatch(text)
+    return (
+        sum(int(each or 0) * unit for each, unit in zip(found.groups(), (86_400, 3600, 60, 1), strict=True))
+        if found
+        else None
+    )
+
+
+def read_minutes(text: str) -> float:
+    """The minutes of a length of time, or of a number, which counts minutes. Raises ``ValueError``."""
+    seconds = seconds_of(text)
+    if seconds is not None:
+        return seconds / 60
+    try:
+        return float(text)
+    except ValueError:
+        raise ValueError("needs a length of time, such as 30m, or a number of minutes") from None
+
+
 def parse_duration(text: str, most: timedelta = LONGEST) -> timedelta:
     """Parses days, hours and minutes: ``2h30m``. Raises ``ValueError`` for other text and above ``most``."""
     found = _DURATION.fullmatch(text)

@@ -42,7 +42,9 @@ from tablectl.policies.own_rules import OWN_CODE, is_own_code, own_rule_codes
 from tablectl.policies.spelling_hints import did_you_mean, nearest
 from tablectl.policies.value_kinds import (
     FLAG,
+    MINUTES,
     NUMBER,
+    SECONDS,
     TEXT,
     WHOLE,
     FileSchema,
@@ -212,10 +214,12 @@ class EngineConfig(ServerSettings):
         ),
     ] = False
     heartbeat: Annotated[
-        int, Field(ge=1, le=300, description="Seconds between two checks whether a server is alive."), WHOLE
+        int, Field(ge=1, le=300, description="Seconds between two checks whether a server is alive."), SECONDS
     ] = 5
     dead_after: Annotated[
-        int, Field(ge=2, le=3600, description="Seconds without an answer after which the server counts as dead."), WHOLE
+        int,
+        Field(ge=2, le=3600, description="Seconds without an answer after which the server counts as dead."),
+        SECONDS,
     ] = 20
     commit_bound: Annotated[
         int,
@@ -225,10 +229,10 @@ class EngineConfig(ServerSettings):
             description="Seconds after which a SQL endpoint ends a statement that changes only metadata, such as a "
             "property.",
         ),
-        WHOLE,
+        SECONDS,
     ] = 60
     statement_bound: Annotated[
-        Annotated[int, Field(ge=0, le=604_800), WHOLE] | None,
+        Annotated[int, Field(ge=0, le=604_800), SECONDS] | None,
         Field(
             description="Seconds after which the engine ends a statement whose client is gone; a SQL endpoint, any "
             "statement."
@@ -281,7 +285,7 @@ class RunSettings(FileSection):
     canary: Annotated[int, Field(ge=0, le=100_000, description=_CANARY), WHOLE] = setting(
         0, whole(0, 100_000, _CANARY), "--canary", metavar="N"
     )
-    soak: Annotated[float, Field(ge=0, le=_LONGEST_SOAK, description=_SOAK), NUMBER] = setting(
+    soak: Annotated[float, Field(ge=0, le=_LONGEST_SOAK, description=_SOAK), MINUTES] = setting(
         10.0, number(0, _LONGEST_SOAK, _SOAK), "--soak", metavar="MINUTES"
     )
     stop_if_failed: Annotated[int, Field(ge=0, le=100_000, description=_FAILED), WHOLE] = setting(
@@ -335,12 +339,12 @@ class WindowConfig(RunSettings):
     ttl: Annotated[
         int,
         Field(ge=10, le=3600, description="Seconds after which a lease that was not renewed may be taken over."),
-        WHOLE,
+        SECONDS,
     ] = 60
     drain: Annotated[
         int,
         Field(ge=0, le=86_400, description="Seconds that writers have to finish each time the gate becomes stricter."),
-        WHOLE,
+        SECONDS,
     ] = 300
     cutover: Annotated[
         int,
@@ -350,7 +354,7 @@ class WindowConfig(RunSettings):
             description="The most seconds of work that `rewrite: {copy: beside}` may leave for the time of the closed "
             "gate.",
         ),
-        WHOLE,
+        SECONDS,
     ] = 30
     before: Annotated[
         tuple[Command, ...],
@@ -360,7 +364,7 @@ class WindowConfig(RunSettings):
     hook_timeout: Annotated[
         int,
         Field(ge=1, le=3600, description="Seconds after which a command is stopped and counts as failed."),
-        WHOLE,
+        SECONDS,
     ] = 60
     together: Annotated[Globs, Field(description="Names (globs) and tags of tables that share one window.")] = ()
     max_bytes_per_hour: Annotated[
@@ -491,7 +495,7 @@ class NotifyConfig(FileSection):
     ] = NOTIFY_EVENTS
     command: Annotated[Command, Field(description="A command that gets the event as JSON on its standard input.")]
     timeout: Annotated[
-        int, Field(ge=1, le=120, description="Seconds after which it is given up; default: 10."), WHOLE
+        int, Field(ge=1, le=120, description="Seconds after which it is given up; default: 10."), SECONDS
     ] = 10
 
 

@@ -19,6 +19,8 @@ from pydantic import BeforeValidator, ConfigDict, GetCoreSchemaHandler, GetJsonS
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
+from tablectl.model.calendar import TIME as _TIME
+from tablectl.model.calendar import seconds_of
 from tablectl.policies.yaml_nodes import Scalar
 
 TEXT: JsonSchemaValue = {"type": ["string", "integer", "boolean"]}
@@ -69,6 +71,41 @@ def _number(given: object) -> float:
 
 WHOLE, NUMBER = BeforeValidator(_whole), BeforeValidator(_number)
 """How an ``int`` and a ``float`` are read, before their bounds."""
+
+
+@dataclass(frozen=True, eq=False)  # an ``Annotated`` type is hashed
+class Time:
+    """A length of time: a number of ``unit`` seconds, or a text such as ``5m``, ``1h30m`` or ``90s``."""
+
+    unit: int
+    number: Callable[[object], float]
+    """Reads a number."""
+
+    def read(self, given: object) -> object:
+        """The number of units. Raises ``ValueError``."""
+        seconds = seconds_of(given) if isinstance(given, str) else None
+        if seconds is not None:
+            return seconds / self.unit
+        try:
+            return self.number(given)
+        except ValueError as error:
+            if isinstance(error, PydanticCustomError):
+                raise
+            unit = "seconds" if self.unit == 1 else "minutes"
+            raise ValueError(f"needs a length of time, such as 5m, or a number of {unit}") from None
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        """As pydantic asks for it."""
+        return core_schema.no_info_before_validator_function(self.read, handler(source))
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        """As pydantic asks for it: its bounds are about numbers, the pattern about texts."""
+        found = handler(schema)
+        return {**found, "type": [found["type"], "string"], "pattern": f"^{_TIME.pattern}$"}
+
+
+SECONDS, MINUTES = Time(1, _whole), Time(60, _number)
+"""How settings that count seconds or minutes are read, before their bounds."""
 
 
 def number_text(value: float) -> str:

@@ -56,8 +56,9 @@ def _values(about: Schema) -> str:
     if "enum" in about or about.get("type") == "boolean":
         return ", ".join(f"`{each}`" for each in about.get("enum", ("true", "false")))
     if "minimum" in about:
-        kind = "a whole number" if about["type"] == "integer" else "a number"
-        return f"{kind}, {about['minimum']:,} to {about['maximum']:,}"
+        time = ", or a time such as `5m`" if "string" in about["type"] else ""
+        kind = "a whole number" if "integer" in about["type"] else "a number"
+        return f"{kind}, {about['minimum']:,} to {about['maximum']:,}{time}"
     if "anyOf" in about:
         return "a command"
     examples = f", such as `{about['examples'][0]}`" if "examples" in about else ""

@@ -331,7 +331,10 @@ def test_what_is_wrong_in_any_environment_is_reported_once_in_all(root: Path, en
         ("engine: {conf: {a: {b: c}}}", "1:17: `engine.conf.a` takes text, not a map"),
         ("window: {parallel: 65}", '1:10: `window.parallel` needs at most 64, not "65"'),
         ("window: {ttl: 5}", '1:10: `window.ttl` needs at least 10, not "5"'),
-        ("window: {ttl: 60s}", '1:10: `window.ttl` needs a whole number, not "60s"'),
+        (
+            "window: {ttl: 60x}",
+            '1:10: `window.ttl` needs a length of time, such as 5m, or a number of seconds, not "60x"',
+        ),
         ("stores: {s4: {}}", '1:10: unknown key "stores.s4"\n  hint: known here: concurrency, processes, s3, gs, az'),
         (
             "stores: {s3: eu-west-1}",
@@ -390,7 +393,7 @@ def test_an_unknown_option_of_a_store_names_those_that_are(root: Path) -> None:
 def test_a_wrong_variable_is_named(root: Path) -> None:
     assert wrong(root, "policies: [a]", TABLECTL_WINDOW_TTL="soon", TABLECTL_ENGINE_DIALECT="hive") == [
         'TABLECTL_ENGINE_DIALECT: "hive" is not a value of `engine.dialect`\n  hint: known here: oss, databricks',
-        'TABLECTL_WINDOW_TTL: `window.ttl` needs a whole number, not "soon"',
+        'TABLECTL_WINDOW_TTL: `window.ttl` needs a length of time, such as 5m, or a number of seconds, not "soon"',
         "tablectl.yaml:1:1: `policies` takes text, not a list",
     ]
 
@@ -546,3 +549,25 @@ def test_a_catalog_of_an_unknown_type_gets_one_true_error(root: Path, kind: str)
 
 def test_the_variable_of_the_debug_log_is_known(root: Path) -> None:
     assert load_config(root, {DEBUG: "1"}) == load_config(root, {})
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("90", 90), ("90s", 90), ("5m", 300), ("1h30m", 5400), ("1h", 3600), ("1m30s", 90)]
+)
+def test_a_length_of_time_is_written_one_way_or_as_a_number(root: Path, text: str, seconds: int) -> None:
+    (root / FILE).write_text(f"window: {{drain: {text}, soak: {text}, hook_timeout: {min(seconds, 3600)}s}}\n")
+    window = load_config(root, {}).window
+    assert (window.drain, window.soak) == (seconds, 90 if text == "90" else seconds / 60)
+    assert load_config(root, {"TABLECTL_WINDOW_DRAIN": text}).window.drain == seconds
+
+
+@pytest.mark.parametrize("text", ["5 m", "m", "-5m", "1.5h", "5x", "5M", "99999999999m"])
+def test_other_texts_are_no_length_of_time(root: Path, text: str) -> None:
+    (found,) = wrong(root, f"window: {{drain: {text}}}\n")
+    assert "needs a length of time, such as 5m, or a number of seconds" in found
+    assert "tablectl.yaml:1:" in found
+
+
+def test_the_bounds_hold_for_every_spelling(root: Path) -> None:
+    (found,) = wrong(root, "window: {ttl: 2h}\n")
+    assert "3600" in found
