@@ -16,6 +16,7 @@ from tablectl.model.errors import WindowError
 from tablectl.model.safe_text import time_text
 from tablectl.storage.records import LARGEST, RecordStore
 from tablectl.support.json_text import MOST_VALUES, read_json, write_json
+from tablectl.support.typed_json import json_form, read_record
 
 FOLDER = "copy/"
 _NAME = re.compile(r"copy/([0-9]{14}-[0-9]{6})\.([0-9]{1,6})\.([0-9]{1,6})\.json")
@@ -44,9 +45,17 @@ class CopiedPart:
     """Bytes of the table's files."""
 
 
+@dataclass(frozen=True, slots=True)
+class _StoredPart:
+    layout: str
+    keys: tuple[str, ...]
+    adds: tuple[str, ...]
+    size: int
+
+
 def save_part(store: RecordStore, made_for: str, part: CopiedPart) -> None:
     """Record a part. ``made_for`` says what its files were written for. Raises ``WindowError``."""
-    text = write_json({"layout": made_for, "keys": part.keys, "adds": part.adds, "size": part.size})
+    text = write_json(json_form(_StoredPart(made_for, part.keys, part.adds, part.size)))
     chunks = [text[at : at + _CHUNK] for at in range(0, len(text), _CHUNK)]
     for number, chunk in enumerate(chunks):
         store.create(_name(part.id, number, len(chunks)), chunk.encode())
@@ -118,16 +127,12 @@ def _read(store: RecordStore, id_: str, names: Sequence[str], made_for: str) -> 
         return None
     data = b"".join(store.read(_name(id_, number, of)) or b"" for number in range(of))
     try:
-        found = read_json(data, _MOST_RECORDS * LARGEST, MOST_VALUES)
-        if found["layout"] != made_for:
-            return None
-        keys, adds, size = found["keys"], found["adds"], found["size"]
-        texts = all(isinstance(each, list) and all(isinstance(text, str) for text in each) for each in (keys, adds))
-        if not texts or not isinstance(size, int) or len(set(keys)) < len(keys):
-            return None
-    except (ValueError, KeyError, TypeError):
+        found = read_record(_StoredPart, data, _MOST_RECORDS * LARGEST, MOST_VALUES)
+    except ValueError:
         return None
-    return CopiedPart(id_, tuple(keys), tuple(adds), size)
+    if found.layout != made_for or len(set(found.keys)) < len(found.keys):
+        return None
+    return CopiedPart(id_, found.keys, found.adds, found.size)
 
 
 def is_plain_add(text: str, partition_keys: Collection[str]) -> bool:

@@ -20,7 +20,6 @@ from tablectl.documents.style import Style, printable_lines
 from tablectl.model.errors import DEBUG, ExitCode, InputError, TablectlError, UsageError
 from tablectl.model.safe_text import escape_output
 from tablectl.support.json_text import write_json
-from tablectl.support.typed_json import json_form
 
 if TYPE_CHECKING:  # loaded where a run is shown
     from tablectl.applying.events import Notify
@@ -71,6 +70,8 @@ class Output:
 
     def json_result(self, body: object) -> None:
         """Print a result as JSON. Raises as ``result``."""
+        from tablectl.support.typed_json import json_form  # noqa: PLC0415  # `--help` does without pydantic
+
         self.result(write_json(json_form(body), indent=2) + "\n")
 
     def note(self, text: str) -> None:

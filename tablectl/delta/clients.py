@@ -16,12 +16,14 @@ from enum import StrEnum
 from functools import cache
 from importlib.resources import files
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Annotated, Literal
+
+from pydantic import BeforeValidator
 
 from tablectl.delta.client_families import DATABRICKS
 from tablectl.delta.databricks_runtimes import known_features
 from tablectl.delta.protocol import READER_FEATURES, Client, Protocol
-from tablectl.support.json_text import read_json
+from tablectl.support.typed_json import read_record
 
 Version = tuple[int, ...]
 Access = Literal["read", "write"]
@@ -35,9 +37,13 @@ WRITES = "writes"
 """State of ``WrongRows``: the client changes rows of any table."""
 WRITES_VECTORS = "writes with vectors"
 """State of ``WrongRows``: the client changes rows of a table with deletion vectors."""
-FORMAT = 1
 MAX_BYTES = 1024 * 1024
 _NOTHING: Mapping[str, str] = MappingProxyType({})
+
+
+def parse_version(text: str) -> Version:
+    """The components of a dotted version: ``4.0.1`` becomes ``(4, 0, 1)``. Raises ``ValueError`` for other text."""
+    return tuple(map(int, text.split(".")))
 
 
 class ClientFeatures(StrEnum):
@@ -98,7 +104,7 @@ class ClientData:
     """First and last version for which every feature that is not listed is unsupported."""
     open: frozenset[str] = frozenset()
     """Features whose support is undocumented even in the range ``whole``."""
-    lines: frozenset[Version] = frozenset()
+    lines: frozenset[Annotated[Version, BeforeValidator(lambda text: parse_version(str(text)))]] = frozenset()
     """The release lines that exist. Set for clients whose version is easily confused with the version of something
     else.
     """
@@ -138,11 +144,6 @@ class ClientAnswer:
     """A further explanation, as a clause."""
     newest: str = ""
     """The newest known version, if the requested version is newer and counts as this one."""
-
-
-def parse_version(text: str) -> Version:
-    """The components of a dotted version: ``4.0.1`` becomes ``(4, 0, 1)``. Raises ``ValueError`` for other text."""
-    return tuple(map(int, text.split(".")))
 
 
 def ask(data: ClientData, version: Version, feature: str, access: Access) -> ClientAnswer:
@@ -395,40 +396,13 @@ def read_clients(data: bytes) -> tuple[ClientData, ...]:
     """The entries of the data file. Raises ``ValueError`` if the file is too large or malformed."""
     if len(data) > MAX_BYTES:
         raise ValueError(f"the client data is larger than {MAX_BYTES} bytes")
-    body = read_json(data)
-    if not isinstance(body, dict) or body.get("format") != FORMAT:
-        raise ValueError(f"the client data is not of format {FORMAT}")
     try:
-        return tuple(_entry(dict(each)) for each in body["clients"])
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        return read_record(_ClientFile, data).clients
+    except ValueError as error:
         raise ValueError(f"the client data is not of its form: {error}") from error
 
 
-def _entry(fields: dict[str, Any]) -> ClientData:
-    whole, probe = fields.pop("whole", None), fields.pop("probe", None)
-    return ClientData(
-        **{
-            **fields,
-            "open": frozenset(fields.get("open", ())),
-            "lines": frozenset(map(parse_version, fields.get("lines", ()))),
-            "wrong_rows": tuple(WrongRows(**each) for each in fields.get("wrong_rows", ())),
-        },
-        whole=(whole[0], whole[1]) if whole else None,
-        probe=_probe(probe) if probe else None,
-    )
-
-
-def _probe(fields: dict[str, Any]) -> Probe:
-    reads = {
-        feature: {name: _outcome(each) for name, each in found.items()} for feature, found in fields["reads"].items()
-    }
-    writes = {feature: _outcome(each) for feature, each in fields["writes"].items()}
-    return Probe(**{**fields, "reads": reads, "writes": writes})
-
-
-def _outcome(found: list[str]) -> tuple[Outcome, str]:
-    outcome, why = found
-    known: dict[str, Outcome] = {"yes": "yes", "no": "no", "wrong rows": "wrong rows"}
-    if outcome not in known:
-        raise ValueError(f"{outcome!r} is not an outcome of a probe")
-    return known[outcome], why
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _ClientFile:
+    format: Literal[1]
+    clients: tuple[ClientData, ...]

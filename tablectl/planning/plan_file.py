@@ -129,7 +129,7 @@ def load_plan(data: bytes, where: str, *, to_apply: bool = True) -> Plan:
     if digest != _digest(canonical):
         raise PlanFileError(f"{where}: the plan was edited or damaged: its digest does not match", _PLAN_AGAIN)
     try:
-        plan = read_record(Plan, canonical)
+        plan = read_record(Plan, canonical, MAX_BYTES, MOST_VALUES)
     except ValueError as error:
         raise PlanFileError(f"{where}: not a plan: {error}", _PLAN_AGAIN) from None
     if plan.env and not is_environment(plan.env):

@@ -15,6 +15,8 @@ from pydantic import ConfigDict, Field, GetCoreSchemaHandler, PlainSerializer, T
 from pydantic_core import CoreSchema, core_schema
 from typing_extensions import TypeAliasType
 
+from tablectl.support.json_text import LARGEST, VALUES, check_json
+
 _Type = TypeVar("_Type")
 Schema = dict[str, Any]
 
@@ -56,11 +58,13 @@ def _make_adapter(kind: Any) -> TypeAdapter[Any]:
 _adapter: Callable[[Any], TypeAdapter[Any]] = cache(_make_adapter)
 
 
-def read_record(kind: type[_Type], data: bytes | str) -> _Type:
+def read_record(kind: type[_Type], data: bytes | str, largest: int = LARGEST, values: int = VALUES) -> _Type:
     """Parses JSON into a record of type ``kind``. Unknown keys, missing keys and values of other types are errors.
 
-    Raises ``ValueError`` with the position: ``changes.0.after: …``.
+    Raises ``ValueError`` with the position: ``changes.0.after: …``, and for a text above its limits, as ``read_json``.
+    pydantic refuses texts that are nested too deeply.
     """
+    check_json(data, largest, values)
     try:
         record: _Type = _adapter(kind).validate_json(data)
     except ValidationError as error:
