@@ -24,7 +24,7 @@ from tablectl.applying.row_sums import RowSum, row_sums, unlike
 from tablectl.applying.run_context import RunContext, StopTableError, check_answers, check_table_id, interrupted
 from tablectl.applying.scheduler import HOUR, LIMIT
 from tablectl.applying.vacuum_age import doomed_before, is_vacuum, kept_for
-from tablectl.engine.interface import CopiesTables, Engine, FollowedTable, MaySend, TableCopy
+from tablectl.engine.interface import CopiesTables, Engine, MaySend, TableCopy
 from tablectl.leases.clock import milliseconds
 from tablectl.leases.lease import Lease
 from tablectl.model.commit import Commit
@@ -159,7 +159,24 @@ class BesideCopy:
         layout = hashlib.sha256(found.layout.encode()).hexdigest()
         changed = layout != self.layout
         if changed:
-            self._start(layout, found)
+            # Another layout: begin again, with those parts of earlier runs that still fit
+            for part in list(self.parts.values()):
+                self._give_up(part)
+            self.layout, self.rounds, self.changes = layout, [], {}
+            self.sums, self.keys = row_sums(found.schema, self.partitions), found.partition_keys
+            taken = {key.partition(" ")[0] for key in self.files}
+            for part in saved_parts(self.lease.store, self._made_for, self.keys):
+                self.number = max(self.number, int(part.id.rpartition("-")[2]) + 1)
+                paths = [read_json(add)["add"]["path"] for add in part.adds]
+                apart = taken.isdisjoint(paths) and len(set(paths)) == len(paths)
+                used = self.files.keys() >= set(part.keys) and self.part_of.keys().isdisjoint(part.keys)
+                young = not part.adds or _written_at(part, 0.0) >= self._oldest(_OLD)
+                whole = self._whole(part) if used and apart and young else None
+                if whole is not None:
+                    self._keep(whole)
+                    taken.update(paths)
+                else:
+                    delete_part(self.lease.store, part)
         for id_ in dict.fromkeys(id_ for key, id_ in self.part_of.items() if key not in self.files):
             for key in self.parts[id_].keys:
                 self.changes[key] = min(self.changes.get(key, 0) + 1, _SMALLEST)
@@ -284,25 +301,6 @@ class BesideCopy:
     def tell(self, step: str, words: str) -> None:
         """Emit an event of the table."""
         self.context.notify(RunEvent(self.plan.name, step, words))
-
-    def _start(self, layout: str, found: FollowedTable) -> None:
-        for part in list(self.parts.values()):
-            self._give_up(part)
-        self.layout, self.rounds, self.changes = layout, [], {}
-        self.sums, self.keys = row_sums(found.schema, self.partitions), found.partition_keys
-        taken = {key.partition(" ")[0] for key in self.files}
-        for part in saved_parts(self.lease.store, self._made_for, self.keys):
-            self.number = max(self.number, int(part.id.rpartition("-")[2]) + 1)
-            paths = [read_json(add)["add"]["path"] for add in part.adds]
-            apart = taken.isdisjoint(paths) and len(set(paths)) == len(paths)
-            used = self.files.keys() >= set(part.keys) and self.part_of.keys().isdisjoint(part.keys)
-            young = not part.adds or _written_at(part, 0.0) >= self._oldest(_OLD)
-            whole = self._whole(part) if used and apart and young else None
-            if whole is not None:
-                self._keep(whole)
-                taken.update(paths)
-            else:
-                delete_part(self.lease.store, part)
 
     @property
     def _made_for(self) -> str:

@@ -39,8 +39,7 @@ class LeasedTable(Protocol):
     """A table by name and location."""
 
     @property
-    def name(self) -> str:
-        """Its name."""
+    def name(self) -> str: ...
 
     @property
     def location(self) -> str:

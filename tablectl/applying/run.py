@@ -72,7 +72,6 @@ class StartMoment(Wait):
         return answer
 
     def note(self, run: TableRun) -> TableRun:
-        """As in ``Wait``."""
         for wait in self._waits:
             run = wait.note(run)
         return run
@@ -278,7 +277,25 @@ class _Task:
         self.sent = False
         try:
             with no_panic(self.job.tables[0].name):
-                return self._step()
+                clock = self.job.context.clock
+                answer = first_answer(
+                    self.under_lease if self.leases.held else (*self.before_lease, *self.under_lease), clock
+                )
+                if isinstance(answer, Later):
+                    return answer
+                if isinstance(answer, End):
+                    self._end_attempt(self._ended(answer))
+                    return self._finish()
+                if self.dead.waited or self.silent.waited:
+                    # The leases were held without a worker: by now the moment may be busy, and all workers, too.
+                    awaited = STATEMENT_LEFT if self.dead.waited else SILENT
+                    words = (
+                        "the statement of a dead apply has ended" if self.dead.waited else "no guard is left to watch"
+                    )
+                    self._release()
+                    return Later(clock.monotonic(), awaited, words)
+                self._end_attempt(self._work())
+                return self._next_attempt() or self._finish()
         except LeaseLost:  # while the leases were held without a worker
             # The end of tables whose leases, or some of them, were lost while they were held without a worker
             context, leased = self.job.context, [(table, self.leases.of(table)) for table in self.job.tables]
@@ -293,23 +310,6 @@ class _Task:
             self.leases.close()  # now: the steps of other tables, which finish first, may take hours
             raise
         return self._finish()
-
-    def _step(self) -> Runs | Later:
-        clock = self.job.context.clock
-        answer = first_answer(self.under_lease if self.leases.held else (*self.before_lease, *self.under_lease), clock)
-        if isinstance(answer, Later):
-            return answer
-        if isinstance(answer, End):
-            self._end_attempt(self._ended(answer))
-            return self._finish()
-        if self.dead.waited or self.silent.waited:
-            # The leases were held without a worker: by now the moment may be busy, and all workers, too.
-            awaited = STATEMENT_LEFT if self.dead.waited else SILENT
-            words = "the statement of a dead apply has ended" if self.dead.waited else "no guard is left to watch"
-            self._release()
-            return Later(clock.monotonic(), awaited, words)
-        self._end_attempt(self._work())
-        return self._next_attempt() or self._finish()
 
     def _work(self) -> list[TableRun]:
         """Run the statements under the leases."""

@@ -279,16 +279,16 @@ class Scheduler(Generic[T]):
             result = future.result()
             self._pace.end(each.job.key, self._clock.monotonic(), rewrote=self._rules.rewrote(each.job))
             if isinstance(result, Later):
-                self._waiting[each.job.key] = self._resumed(each, result)
+                if each.later is not None and each.later.words == result.words:
+                    self._waiting[each.job.key] = replace(each, at=result.at, later=result)
+                else:
+                    self._waiting[each.job.key] = replace(
+                        each, at=result.at, later=result, since=self._clock.monotonic(), told=_NEVER, paced=None
+                    )
             else:
                 self._results[each.job.key] = result
         self._tell()
         self._tell_waits()
-
-    def _resumed(self, each: _Waiting, later: Later) -> _Waiting:
-        if each.later is not None and each.later.words == later.words:
-            return replace(each, at=later.at, later=later)
-        return replace(each, at=later.at, later=later, since=self._clock.monotonic(), told=_NEVER, paced=None)
 
     def _until_next(self, most: float) -> float:
         """Seconds until a job with a free worker is due, at most ``most``."""

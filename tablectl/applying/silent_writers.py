@@ -71,7 +71,23 @@ class SilentWriters(Wait):
             raise
         except WindowError as error:  # as in a drain: the next look may succeed
             _log.warning("the guards of %s cannot be looked at: %s", self._job.tables[0].name, error.message)
-        return self._answer(now)
+        context, left = self._job.context, {name: each for name, each in (self._watched or {}).items() if each}
+        if self._watched is not None and not left:
+            return GO
+        most = max(context.wait, MOST_WATCHED)
+        table = next((each for each in self._job.tables if each.name in left), self._job.tables[0])
+        guards = tuple(left.get(table.name, {}).values())
+        words = f"for a sign of life of {listed([*map(named, guards)], MOST_NAMED)}: the gate is open meanwhile"
+        if not context.engine.alive():
+            message = "the engine of this run does not answer"
+            return End(RunOutcome.NO_WINDOW, message, "run the same command again when it does", table.name)
+        if now - self._began >= most:
+            silent = self._sightings(table).silent(guards, now)
+            hint = f"{why_silent(guards, silent)}; `--proceed REASON` goes on over them" if guards else ""
+            return End(RunOutcome.NO_WINDOW, f"waited {most:.0f} s {words}", hint, table.name)
+        self.waited = True
+        pause, self._pause = self._pause, min(self._pause * 2, _LONGEST_PAUSE)
+        return Later(now + pause, SILENT, words, most, holds=True)
 
     def begin_again(self) -> None:
         """The next attempt looks again."""
@@ -121,25 +137,6 @@ class SilentWriters(Wait):
         if now - self._noted >= _NOTE_EVERY or not watched:
             lease.note_silent([each for each in silent if beats.get(each.guard) == each.beat])
             self._noted = now
-
-    def _answer(self, now: float) -> Answer:
-        context, left = self._job.context, {name: each for name, each in (self._watched or {}).items() if each}
-        if self._watched is not None and not left:
-            return GO
-        most = max(context.wait, MOST_WATCHED)
-        table = next((each for each in self._job.tables if each.name in left), self._job.tables[0])
-        guards = tuple(left.get(table.name, {}).values())
-        words = f"for a sign of life of {listed([*map(named, guards)], MOST_NAMED)}: the gate is open meanwhile"
-        if not context.engine.alive():
-            message = "the engine of this run does not answer"
-            return End(RunOutcome.NO_WINDOW, message, "run the same command again when it does", table.name)
-        if now - self._began >= most:
-            silent = self._sightings(table).silent(guards, now)
-            hint = f"{why_silent(guards, silent)}; `--proceed REASON` goes on over them" if guards else ""
-            return End(RunOutcome.NO_WINDOW, f"waited {most:.0f} s {words}", hint, table.name)
-        self.waited = True
-        pause, self._pause = self._pause, min(self._pause * 2, _LONGEST_PAUSE)
-        return Later(now + pause, SILENT, words, most, holds=True)
 
     def _sightings(self, table: TablePlan) -> Sightings:
         return self._job.context.sightings[table_key(table)]

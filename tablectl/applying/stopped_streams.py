@@ -149,10 +149,28 @@ def _run(now: StreamState, before: StreamState, since: _Since, *, stopped: bool)
         case UnknownStream():
             return StreamRun(name=now.name, stopped=stopped, before=was, note=now.text)
         case StreamWriter():
-            continued, note = _has_written(now, before, since)
+            # Whether a query that writes the table has continued, and the words for it. A Delta sink commits each batch
+            # of a query once, so a later batch in a later commit is the proof.
+            if not isinstance(before, UnknownStream) and now.query != before.query:
+                continued, note = (
+                    False,
+                    f"began again with a new checkpoint: it {now.text}, and may write rows that it wrote before",
+                )
+            elif now.version <= since.last:
+                continued, note = None, f"has not written since, and may have had nothing to write: it {now.text}"
+            elif not isinstance(before, UnknownStream) and now.batch <= before.batch:
+                continued, note = False, f"began again: it {now.text}, and had written batch {before.batch} before"
+            else:
+                continued, note = True, f"continued: it {now.text}"
             return StreamRun(name=now.name, stopped=False, before=was, after=now.batch, continued=continued, note=note)
         case StreamPosition():
-            continued, note = _has_read(now, since)
+            # Whether a query that reads the table has continued, and the words for it
+            if since.data is None:
+                continued, note = None, "nothing was written since, so whether it continued is unknown"
+            elif now.passed(since.data):
+                continued, note = True, f"continued: it {now.text}"
+            else:
+                continued, note = False, f"has not continued yet: it {now.text}, and version {since.data} has data"
             return StreamRun(
                 name=now.name,
                 stopped=stopped,
@@ -162,25 +180,3 @@ def _run(now: StreamState, before: StreamState, since: _Since, *, stopped: bool)
                 continued=continued,
                 note=note,
             )
-
-
-def _has_read(now: StreamPosition, since: _Since) -> tuple[bool | None, str]:
-    """Whether a query that reads the table has continued, and the words for it."""
-    if since.data is None:
-        return None, "nothing was written since, so whether it continued is unknown"
-    if now.passed(since.data):
-        return True, f"continued: it {now.text}"
-    return False, f"has not continued yet: it {now.text}, and version {since.data} has data"
-
-
-def _has_written(now: StreamWriter, before: StreamState, since: _Since) -> tuple[bool | None, str]:
-    """Whether a query that writes the table has continued, and the words for it. A Delta sink commits each batch of a
-    query once, so a later batch in a later commit is the proof.
-    """
-    if not isinstance(before, UnknownStream) and now.query != before.query:
-        return False, f"began again with a new checkpoint: it {now.text}, and may write rows that it wrote before"
-    if now.version <= since.last:
-        return None, f"has not written since, and may have had nothing to write: it {now.text}"
-    if not isinstance(before, UnknownStream) and now.batch <= before.batch:
-        return False, f"began again: it {now.text}, and had written batch {before.batch} before"
-    return True, f"continued: it {now.text}"

@@ -294,21 +294,17 @@ def why_no_catalog_setting(change: Change, live: LiveTable, target: ChangeTarget
         return wrong
     entry = live.entry
     if entry is None or entry.managed is not False:
-        return _without_optimization(change, live, target)
+        # ``CLUSTER BY AUTO`` needs predictive optimization
+        off = live.entry is not None and live.entry.optimized is False
+        if change.attribute != "clustering" or not off or SetOptimization("ENABLE") in target.operations:
+            return None
+        return Reason(
+            reason="predictive optimization is off for the table, and CLUSTER BY AUTO needs it",
+            fix="declare `predictive_optimization: enabled` too, or name the columns",
+        )
     return Reason(
         reason=f"the catalog lists an external table, and {statement} needs a managed one",
         fix="declare `managed: true` too, and apply twice; or leave it out",
-    )
-
-
-def _without_optimization(change: Change, live: LiveTable, target: ChangeTarget) -> Reason | None:
-    """``CLUSTER BY AUTO`` needs predictive optimization."""
-    off = live.entry is not None and live.entry.optimized is False
-    if change.attribute != "clustering" or not off or SetOptimization("ENABLE") in target.operations:
-        return None
-    return Reason(
-        reason="predictive optimization is off for the table, and CLUSTER BY AUTO needs it",
-        fix="declare `predictive_optimization: enabled` too, or name the columns",
     )
 
 

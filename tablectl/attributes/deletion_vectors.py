@@ -78,7 +78,15 @@ class DeletionVectors(WordAttribute):
         if isinstance(found, str) and isinstance(declared, str) and not self.agrees(found, declared, ""):
             # Whether old vectors remain does not matter for enabling.
             before = "disabled" if declared == "enabled" else found
-            yield Change(attribute=self.name, before=before, after=declared, via=_on_the_way(before, declared, live))
+            # The values of the table between the statements of a change
+            states = ("enabled", *_OFF)
+            last = {"purged": "disabled", "dropped": PROTECTED if _protected(live) else "purged"}.get(declared)
+            yield Change(
+                attribute=self.name,
+                before=before,
+                after=declared,
+                via=states[states.index(before) + 1 : states.index(last) + 1] if last else (),
+            )
 
     def check(self, change: Change, live: LiveTable, target: ChangeTarget) -> Reason | None:
         """Readers of symlink manifests and of Iceberg do not support vectors, so Delta rejects vectors there
@@ -152,13 +160,6 @@ class DeletionVectors(WordAttribute):
         """Whether vectors remain, and when history may be deleted."""
         truncation = frozenset({FEATURE, PROTECTION} if value == "dropped" and options.truncate_history else ())
         return Needs(vectors=value in {"purged", "dropped"}, truncation=truncation)
-
-
-def _on_the_way(before: str, after: str, live: LiveTable) -> tuple[Value, ...]:
-    """The values of the table between the statements of a change."""
-    states = ("enabled", *_OFF)
-    last = {"purged": "disabled", "dropped": PROTECTED if _protected(live) else "purged"}.get(after)
-    return states[states.index(before) + 1 : states.index(last) + 1] if last else ()
 
 
 def _protected(live: LiveTable) -> bool:

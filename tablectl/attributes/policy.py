@@ -169,16 +169,13 @@ def check_declarable(change: Change, dialect: str, options: TableOptions = NO_OP
     entry.check_declarable(change)
     meant = change.key in dict(options.engine_properties) and is_foreign(change.key, dialect)
     if entry.value_type.keyed and not meant:
-        _check_property(change.key, change.after, dialect)
-
-
-def _check_property(key: str, value: Value, dialect: str) -> None:
-    refused = why_refused(key, dialect)
-    if refused or canonical_key(key, dialect) != key:
-        raise ValueError(refused[0] if refused else f"{key} is spelled {canonical_key(key, dialect)}")
-    known = find_known(key, dialect)
-    if known and isinstance(value, str):
-        known.parse(value)
+        key = change.key
+        refused = why_refused(key, dialect)
+        if refused or canonical_key(key, dialect) != key:
+            raise ValueError(refused[0] if refused else f"{key} is spelled {canonical_key(key, dialect)}")
+        known = find_known(key, dialect)
+        if known and isinstance(change.after, str):
+            known.parse(change.after)
 
 
 def owner_of(key: str) -> str:

@@ -49,9 +49,33 @@ class Properties(Attribute):
         if not is_true(None if change.after is None else str(change.after)):
             return None
         if change.key == keys.MANIFEST:
-            return _against_manifest(live, target)
+            wanted = is_true(target.property(live, keys.DELETION_VECTORS))
+            if wanted or live.vectors:
+                return Reason(
+                    reason="symlink manifests cannot say that a row is deleted, "
+                    "and the table has or will have deletion vectors",
+                    fix="declare `deletion_vectors: purged` and apply that first",
+                    condition=BESIDE_MANIFEST if wanted else _OVER_VECTORS,
+                )
+            mode = (target.property(live, keys.COLUMN_MAPPING) or "none").lower()
+            if mode != "none":
+                return Reason(
+                    reason=f"the table maps its columns by {mode}, and readers of symlink manifests do not know "
+                    "the names in the data files; Delta takes the property, and then every write fails after its "
+                    "commit",
+                    fix="declare `column_mapping: none` and apply that first, or leave the manifests off",
+                    condition="DELTA_UNSUPPORTED_MANIFEST_GENERATION_WITH_COLUMN_MAPPING",
+                )
+            return None
         if change.key == keys.CHANGE_DATA_FEED:
-            return _against_feed(live)
+            taken = [field.name for field in live.schema.fields if field.name in _FEED_COLUMNS]
+            if not taken:
+                return None
+            return Reason(
+                reason=f"the table has a column {taken[0]}, a name that the change data feed needs for itself",
+                fix=f"rename the column, or leave {keys.CHANGE_DATA_FEED} out",
+                condition="DELTA_TABLE_ALREADY_CONTAINS_CDC_COLUMNS",
+            )
         return None
 
     def act(self, change: Change, basis: Basis) -> Iterable[PlannedOperation]:
@@ -82,37 +106,6 @@ class Properties(Attribute):
     def needs(self, key: str, value: Value, options: TableOptions, live: LiveTable | None) -> Needs:
         """Symlink manifests exclude deletion vectors, old ones too."""
         return Needs(vectors=key == keys.MANIFEST and str(value).lower() == "true")
-
-
-def _against_manifest(live: LiveTable, target: ChangeTarget) -> Reason | None:
-    wanted = is_true(target.property(live, keys.DELETION_VECTORS))
-    if wanted or live.vectors:
-        return Reason(
-            reason="symlink manifests cannot say that a row is deleted, "
-            "and the table has or will have deletion vectors",
-            fix="declare `deletion_vectors: purged` and apply that first",
-            condition=BESIDE_MANIFEST if wanted else _OVER_VECTORS,
-        )
-    mode = (target.property(live, keys.COLUMN_MAPPING) or "none").lower()
-    if mode != "none":
-        return Reason(
-            reason=f"the table maps its columns by {mode}, and readers of symlink manifests do not know the names in "
-            "the data files; Delta takes the property, and then every write fails after its commit",
-            fix="declare `column_mapping: none` and apply that first, or leave the manifests off",
-            condition="DELTA_UNSUPPORTED_MANIFEST_GENERATION_WITH_COLUMN_MAPPING",
-        )
-    return None
-
-
-def _against_feed(live: LiveTable) -> Reason | None:
-    taken = [field.name for field in live.schema.fields if field.name in _FEED_COLUMNS]
-    if not taken:
-        return None
-    return Reason(
-        reason=f"the table has a column {taken[0]}, a name that the change data feed needs for itself",
-        fix=f"rename the column, or leave {keys.CHANGE_DATA_FEED} out",
-        condition="DELTA_TABLE_ALREADY_CONTAINS_CDC_COLUMNS",
-    )
 
 
 def _meaning(key: str, value: Value) -> object:

@@ -45,7 +45,6 @@ class GlueCatalog(CatalogReader):
     resolves = True
 
     def schemas(self, catalog: str) -> tuple[str, ...]:
-        """As ``CatalogReader.schemas``."""
         found = self._pages(self.client.get_databases, "DatabaseList", f"the catalog {catalog}")
         return tuple(entry_name(entry, "Name", "a database") for entry in found)
 

@@ -273,7 +273,6 @@ class _Redirects(HTTPRedirectHandler):
     def redirect_request(
         self, req: Request, fp: IO[bytes], code: int, msg: str, headers: HTTPMessage, newurl: str
     ) -> Request | None:
-        """As in ``HTTPRedirectHandler``."""
         if not self._follow or why_no_url(newurl.partition("?")[0], token=True):
             return None
         return super().redirect_request(req, fp, code, msg, headers, newurl)

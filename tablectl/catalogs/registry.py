@@ -153,11 +153,9 @@ class Catalogs:
         return self.readers.get(catalog.casefold(), self.default)
 
     def schemas(self, catalog: str) -> tuple[str, ...]:
-        """As ``engine.port.Catalog.schemas``."""
         return self.reader(catalog).schemas(catalog)
 
     def tables(self, catalog: str, schema: str, like: str = "*") -> Mapping[TableName, str | TablectlError]:
-        """As ``engine.port.Catalog.tables``."""
         reader = self.reader(catalog)
         found = reader.tables(catalog, schema, like)
 
@@ -167,7 +165,6 @@ class Catalogs:
         return {name: known(each) if isinstance(each, CatalogTable) else each for name, each in found.items()}
 
     def location(self, table: TableName) -> str:
-        """As ``engine.port.Catalog.location``."""
         reader = self.reader(table.catalog)
         return self._known(reader.load(table), reader)
 
@@ -201,7 +198,6 @@ class Catalogs:
         return not table.is_path and self.reader(table.catalog).resolves
 
     def provider(self, location: str, *, write: bool = False) -> Provider | None:
-        """As ``StorageAccess.provider``."""
         self._check(location)
         table = self._tables.get(canonical_location(location))
         if table is None or not self.reader(table.name.catalog).vends:

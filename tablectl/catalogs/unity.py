@@ -60,7 +60,6 @@ class UnityCatalog(CatalogReader):
     clock: Callable[[], float] = time.monotonic
 
     def schemas(self, catalog: str) -> tuple[str, ...]:
-        """As ``CatalogReader.schemas``."""
         path = f"{API}/schemas"
         found = self._pages(path, "schemas", f"the catalog {catalog}", catalog_name=self._server_name(catalog))
         return tuple(entry_name(entry, "name", "a schema") for entry in found)

@@ -188,30 +188,26 @@ def _pair(committed: CommittedTransaction, current: CurrentTransaction) -> Confl
             return _can(committed, current, "rows that it would have matched were inserted", f"D25, D94, {source}")
         return _can(committed, current, "rows were inserted in the range it reads", f"D31, {source}")
     if StatementGroup.OPTIMIZE in (won, lost):
-        return _beside_optimize(committed, current, won, lost)
+        both = won is lost
+        moves = committed.zorder or current.zorder
+        # Whether rows or files count depends on the statement that changes rows, whichever of the two it is.
+        holds, source = row_level(replace(current, kind=committed.kind) if won is StatementGroup.CHANGE else current)
+        if holds and not moves:
+            return commits(
+                "with row-level concurrency OPTIMIZE conflicts with no other write", "D29" if both else "D28"
+            )
+        if current.platform.vectors and not moves:
+            return commits("with deletion vectors OPTIMIZE conflicts with no other write", "D35" if both else "D34")
+        if committed.kind is Kind.READING_INSERT:
+            reason = "such an INSERT counts as a MERGE, and nothing says what a MERGE that only adds does to OPTIMIZE"
+            return ConflictOutcome(ConflictResult.UNKNOWN, reason, f"D34, D36, {NOT_DOCUMENTED}")
+        if moves:
+            return _can(committed, current, "ZORDER BY moves rows that both touch", "D29, D35" if both else "D28, D34")
+        return _can(committed, current, "both touch the same files", f"{'D35' if both else 'D34'}, {source}")
     holds, source = row_level(current)
     if holds:
         return _can(committed, current, "both change a row", f"D26, {source}")
     return _can(committed, current, "both touch the same files", f"D32, {source}")
-
-
-def _beside_optimize(
-    committed: CommittedTransaction, current: CurrentTransaction, won: StatementGroup, lost: StatementGroup
-) -> ConflictOutcome:
-    both = won is lost
-    moves = committed.zorder or current.zorder
-    # Whether rows or files count depends on the statement that changes rows, whichever of the two it is.
-    holds, source = row_level(replace(current, kind=committed.kind) if won is StatementGroup.CHANGE else current)
-    if holds and not moves:
-        return commits("with row-level concurrency OPTIMIZE conflicts with no other write", "D29" if both else "D28")
-    if current.platform.vectors and not moves:
-        return commits("with deletion vectors OPTIMIZE conflicts with no other write", "D35" if both else "D34")
-    if committed.kind is Kind.READING_INSERT:
-        reason = "such an INSERT counts as a MERGE, and nothing says what a MERGE that only adds does to OPTIMIZE"
-        return ConflictOutcome(ConflictResult.UNKNOWN, reason, f"D34, D36, {NOT_DOCUMENTED}")
-    if moves:
-        return _can(committed, current, "ZORDER BY moves rows that both touch", "D29, D35" if both else "D28, D34")
-    return _can(committed, current, "both touch the same files", f"{'D35' if both else 'D34'}, {source}")
 
 
 def _can(committed: CommittedTransaction, current: CurrentTransaction, reason: str, source: str) -> ConflictOutcome:

@@ -85,7 +85,6 @@ class PastWriters:
 
     @property
     def writes(self) -> int:
-        """The number of writes."""
         return sum(len(each.writes) for each in self.writers)
 
     def without(self, names: Collection[str]) -> PastWriters:

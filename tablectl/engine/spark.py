@@ -130,7 +130,6 @@ class SparkEngine(SqlCatalog):
         return None
 
     def setting(self, key: str) -> str:
-        """As ``SqlCatalog.setting``."""
         return str(self._run(partial(self._session.conf.get, key, None)) or "")
 
     def opens(self, scheme: str) -> bool | None:
@@ -207,7 +206,6 @@ class SparkEngine(SqlCatalog):
         return self._link is None and not is_connect(self._session)
 
     def table_copy(self, location: str, partitions: Sequence[str], tag: str = "") -> TableCopy:
-        """As ``CopiesTables.table_copy``."""
         return open_table_copy(self._session, location, partitions, lambda work: self._run(work, tag))
 
     def on_executors(self, work: RemoteWork, parts: Sequence[str]) -> tuple[str, ...]:

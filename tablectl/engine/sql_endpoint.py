@@ -214,11 +214,9 @@ class SqlEndpoint(SqlCatalog):
         return self._heartbeat.alive()
 
     def setting(self, key: str) -> str:
-        """As ``SqlCatalog.setting``."""
         return self._on_connection(partial(_setting, key=key)) or ""
 
     def opens(self, scheme: str) -> bool | None:  # an endpoint does not tell
-        """As ``Engine.opens``."""
         return None
 
     def execute(self, sql: str, tag: str = "", may_send: MaySend = always, *, quick: bool = False) -> None:
@@ -262,7 +260,6 @@ class SqlEndpoint(SqlCatalog):
         raise no_overwrite(table, self.dialect)
 
     def interrupt(self, tag: str, address: str = "") -> bool | None:
-        """As ``Engine.interrupt``."""
         if not address and tag not in self._sent:
             return False
 

@@ -77,7 +77,6 @@ class DriverTableCopy:
 
     @_in_driver
     def follow(self) -> FollowedTable:
-        """As ``TableCopy.follow``."""
         before = self._snapshot
         now = self._log.update(False, self._none(), self._none())
         if before is None or not self._follow_commits(before, now):
@@ -102,7 +101,6 @@ class DriverTableCopy:
 
     @_in_driver
     def write(self, keys: Sequence[str]) -> tuple[str, ...]:
-        """As ``TableCopy.write``."""
         transaction = self._transaction()
         options = getattr(self._jvm, f"{_DELTA}.DeltaOptions")(
             self._map({"optimizeWrite": "true"}), self._session._jsparkSession.sessionState().conf()
@@ -112,7 +110,6 @@ class DriverTableCopy:
 
     @_in_driver
     def compare(self, keys: Sequence[str], adds: Sequence[str], sums: Sequence[str]) -> tuple[tuple[str, ...], ...]:
-        """As ``TableCopy.compare``."""
         copied = self._log.createDataFrame(
             self._with_layout(), self._seq(map(self._action.fromJson, adds)), False, self._none()
         )
@@ -144,7 +141,6 @@ class DriverTableCopy:
 
     @_in_driver
     def use(self, adds: Iterable[str]) -> None:
-        """As ``TableCopy.use``."""
         for text in adds:
             file = self._action.fromJson(text)
             self._adds.put(file.path(), file)
@@ -152,14 +148,12 @@ class DriverTableCopy:
 
     @_in_driver
     def drop(self, adds: Iterable[str]) -> None:
-        """As ``TableCopy.drop``."""
         for text in adds:
             gone = self._adds.remove(_path(text))
             self._bytes -= gone.size() if gone is not None else 0
 
     @_in_driver
     def prepare(self) -> None:
-        """As ``TableCopy.prepare``."""
         self._prepare()
 
     def _prepare(self) -> None:
@@ -169,7 +163,6 @@ class DriverTableCopy:
 
     @_in_driver
     def commit(self) -> int:
-        """As ``TableCopy.commit``."""
         if self._removes is None:
             self._prepare()
         self._module("DeltaLog").assertRemovable(self._snapshot)  # ``commitLarge`` does not ask

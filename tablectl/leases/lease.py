@@ -385,7 +385,16 @@ class Lease:
     def _taken(self) -> LeaseLost:
         self._shut_for = 0.0
         try:
-            what = _pair_outcome(tail(self._store))
+            # What happened to a lease that is no longer ours
+            now = tail(self._store)
+            if now is None:
+                what = "is gone: its records were deleted"
+            elif now.kind == "break":
+                what = f"was broken by {now.owner}: {on_one_line(now.reason)}"
+            elif now.kind == "dead":
+                what = f"was taken for dead by {now.owner}: {on_one_line(now.reason)}"
+            else:
+                what = f"{'is held' if now.held else 'was taken'} by {now}"
         except WindowError as error:
             what = f"has another owner, who cannot be named: {error.message}"
         return self._lose(f"the lease in {self._store} was lost by epoch {self._record.epoch}: it {what}")
@@ -399,17 +408,6 @@ class Lease:
     def _lose(self, message: str) -> LeaseLost:
         self._over = LeaseLost(message)
         return self._over
-
-
-def _pair_outcome(now: LeaseRecord | None) -> str:
-    """What happened to a lease that is no longer ours."""
-    if now is None:
-        return "is gone: its records were deleted"
-    if now.kind == "break":
-        return f"was broken by {now.owner}: {on_one_line(now.reason)}"
-    if now.kind == "dead":
-        return f"was taken for dead by {now.owner}: {on_one_line(now.reason)}"
-    return f"{'is held' if now.held else 'was taken'} by {now}"
 
 
 def keep_renewed(

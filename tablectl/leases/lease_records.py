@@ -322,7 +322,23 @@ def _stored(seq: int, data: bytes | None) -> LeaseRecord | None:
         if record.seq != seq:
             raise ValueError(f"seq: it says that it is number {record.seq}")
     except ValueError as error:
-        return _stand_in(seq, data, str(error))
+        why = str(error)
+        digest = hashlib.sha256(data).hexdigest()[:16]
+        return LeaseRecord(
+            seq=seq,
+            epoch=1,
+            id=f"{UNREADABLE}-{seq}-{digest}",
+            owner=UNKNOWN_OWNER,
+            run="unknown",
+            digest="unknown",
+            kind=UNREADABLE,
+            gate=Gate.CLOSED,
+            ttl=_UNREADABLE_TTL,
+            owed=(),
+            reason=f"record {record_name(seq)} cannot be read: {why}"[:_LONGEST_TEXT],
+            since=_EARLIEST,
+            at=_EARLIEST,
+        )
     return record
 
 
@@ -339,6 +355,8 @@ def parse_record(data: bytes) -> LeaseRecord:
     epoch = _int(body, "epoch")
     if epoch >= MOST_RECORDS:
         raise ValueError(f"epoch: {epoch} is impossible")
+    # A gate that a later version adds blocks every writer
+    text = _text(body, "gate")
     return LeaseRecord(
         seq=_int(body, "seq"),
         epoch=epoch,
@@ -347,7 +365,7 @@ def parse_record(data: bytes) -> LeaseRecord:
         run=_text(body, "run"),
         digest=_text(body, "digest"),
         kind=_text(body, "kind"),
-        gate=_gate(_text(body, "gate")),
+        gate=Gate(text) if text in set(Gate) else Gate.CLOSED,
         ttl=_number(body, "ttl"),
         owed=_texts(body, "owed"),
         reason=_text(body, "reason"),
@@ -455,25 +473,6 @@ def _seq(name: str) -> int | None:
     return (int(match["seq"]) or None) if match else None
 
 
-def _stand_in(seq: int, data: bytes, why: str) -> LeaseRecord:
-    digest = hashlib.sha256(data).hexdigest()[:16]
-    return LeaseRecord(
-        seq=seq,
-        epoch=1,
-        id=f"{UNREADABLE}-{seq}-{digest}",
-        owner=UNKNOWN_OWNER,
-        run="unknown",
-        digest="unknown",
-        kind=UNREADABLE,
-        gate=Gate.CLOSED,
-        ttl=_UNREADABLE_TTL,
-        owed=(),
-        reason=f"record {record_name(seq)} cannot be read: {why}"[:_LONGEST_TEXT],
-        since=_EARLIEST,
-        at=_EARLIEST,
-    )
-
-
 def _with_inheritance(store: RecordStore, record: LeaseRecord, before: list[int]) -> LeaseRecord:
     """A stand-in with what the last readable record left behind: a damaged record must not lose it."""
     for seq in reversed(before[-KEEP:]):
@@ -543,11 +542,6 @@ def _silent(value: object) -> tuple[SilentGuard, ...]:
 
 def _time(body: Mapping[str, Any], name: str) -> datetime:
     return parse_time(_text(body, name))
-
-
-def _gate(text: str) -> Gate:
-    """A gate that a later version adds blocks every writer."""
-    return Gate(text) if text in set(Gate) else Gate.CLOSED
 
 
 def _running(body: Mapping[str, Any]) -> RunningStatement:

@@ -86,21 +86,17 @@ class CatalogLog:
 
     @property
     def location(self) -> str:
-        """As ``TableLog.location``."""
         return self.log.location
 
     @property
     def budget(self) -> ReadBudget:
-        """As ``TableLog.budget``."""
         return self.log.budget
 
     @property
     def parallel(self) -> bool:
-        """As ``TableLog.parallel``."""
         return self.log.parallel
 
     def file(self, name: str) -> str:
-        """As ``TableLog.file``."""
         return self.log.file(name)
 
     def names(self, after: str = "") -> list[str]:
@@ -108,7 +104,6 @@ class CatalogLog:
         return self._with_ratified(self.log.names(after), after)
 
     def first_names(self) -> FirstNames:
-        """As ``TableLog.first_names``."""
         first = self.log.first_names()
         names = self._with_ratified(list(first.names), "")
         return FirstNames(tuple(name for name in names if first.last is None or name <= first.last), first.last)
@@ -120,27 +115,21 @@ class CatalogLog:
         return [*published, *(name for name in staged if name > after and name not in known)]
 
     def check_sizes(self, names: Iterable[str]) -> None:
-        """As ``TableLog.check_sizes``."""
         self.log.check_sizes(map(self._stored, names))
 
     def size(self, name: str) -> int | None:
-        """As ``TableLog.size``."""
         return self.log.size(self._stored(name))
 
     def identity(self, name: str) -> str:
-        """As ``TableLog.identity``."""
         return self.log.identity(name)
 
     def exists(self) -> bool:
-        """As ``TableLog.exists``."""
         return self.log.exists()
 
     def read(self, name: str, limit: int = LINE_BYTES) -> bytes:
-        """As ``TableLog.read``."""
         return self.log.read(name, limit)
 
     def lines(self, name: str) -> Generator[bytes, None, None]:
-        """As ``TableLog.lines``."""
         staged = self._stored(name)
         if staged != name:
             try:
@@ -152,15 +141,12 @@ class CatalogLog:
         yield from self.log.lines(name)
 
     def open(self, name: str) -> io.RawIOBase | io.BufferedIOBase:
-        """As ``TableLog.open``."""
         return self.log.open(name)
 
     def start(self, call: Callable[[], _Result]) -> Future[_Result] | None:
-        """As ``TableLog.start``."""
         return self.log.start(call)
 
     def each(self, call: Callable[[_Item], _Result], items: Iterable[_Item]) -> Iterator[_Result]:
-        """As ``TableLog.each``."""
         return self.log.each(call, items)
 
     def _stored(self, name: str) -> str:

@@ -88,17 +88,15 @@ def read_checkpoint(
                         {**action, "partitionColumns": columns or [], "configuration": dict(pairs or ())}
                     )
                 else:
-                    domains.append(_kept(parse_domain(value), spent))
+                    domain = parse_domain(value)
+                    spent.domains += 1
+                    spent.domain_text += len(domain.name) + len(domain.configuration)
+                    if spent.domains > DOMAINS or spent.domain_text > STATE_BYTES:
+                        raise ValueError(
+                            f"{spent.domains:,} domains of {spent.domain_text:,} characters, more than any table has"
+                        )
+                    domains.append(domain)
     return protocol, metadata, tuple(domains)
-
-
-def _kept(domain: DomainMetadata, spent: Spent) -> DomainMetadata:
-    """Counts a domain and returns it. Raises ``ValueError`` beyond the limit for a table."""
-    spent.domains += 1
-    spent.domain_text += len(domain.name) + len(domain.configuration)
-    if spent.domains > DOMAINS or spent.domain_text > STATE_BYTES:
-        raise ValueError(f"{spent.domains:,} domains of {spent.domain_text:,} characters, more than any table has")
-    return domain
 
 
 def count_files(log: TableLog, checkpoint: Checkpoint, seen: set[tuple[str, str]]) -> Counts:

@@ -86,7 +86,6 @@ class DiskCache(TableCache):
         return _NOTHING if commits is None else {commit.version: commit for commit in commits}
 
     def store(self, location: str, table_id: str, commits: Mapping[int, Commit]) -> None:
-        """As ``TableCache.store``."""
         self._put((_COMMITS, _raw(location), _raw(table_id)), [_row(commit) for commit in commits.values()])
 
     def state(self, location: str) -> KnownState | None:
@@ -94,7 +93,6 @@ class DiskCache(TableCache):
         return self._parsed((_STATE, _raw(location), b""), _known)
 
     def keep(self, location: str, known: KnownState) -> None:
-        """As ``TableCache.keep``."""
         state = known.state
         protocol, metadata, clustering = state.protocol, state.metadata, state.clustering
         self._put(
@@ -110,7 +108,6 @@ class DiskCache(TableCache):
         )
 
     def flush(self) -> None:
-        """As ``TableCache.flush``."""
         with self._lock:
             self._write()
             self._close()

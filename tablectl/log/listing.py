@@ -95,7 +95,10 @@ def parse_listing(names: Iterable[str], *, whole: bool = False) -> LogFiles:
         if (found := numbered.get(name[_DIGITS:])) is not None and name[:_DIGITS].isdecimal() and name.isascii():
             found.add(int(name[:_DIGITS]))
         elif match := _CLASSIC.fullmatch(name) or _V2.fullmatch(name):
-            kind, part = _kind_and_part(match)
+            if match.re is _V2:
+                kind, part = (2, 1, match[0]), 1
+            else:
+                kind, part = ((1, int(match[3]), ""), int(match[2])) if match[2] else ((0, 1, ""), 1)
             checkpoints.setdefault(int(match[1]), {}).setdefault(kind, {})[part] = name
         elif match := _STAGED.fullmatch(name):
             staged = max(staged, int(match[1]))
@@ -112,12 +115,6 @@ def parse_listing(names: Iterable[str], *, whole: bool = False) -> LogFiles:
 _Kind = tuple[int, int, str]
 """A checkpoint in the order of ``CheckpointInstance`` (Delta 4.4.0, ``Checkpoints.scala``): one classic file, classic
 parts by their number, then a V2 file by its name."""
-
-
-def _kind_and_part(match: re.Match[str]) -> tuple[_Kind, int]:
-    if match.re is _V2:
-        return (2, 1, match[0]), 1
-    return ((1, int(match[3]), ""), int(match[2])) if match[2] else ((0, 1, ""), 1)
 
 
 def _complete(version: int, kinds: dict[_Kind, dict[int, str]]) -> Checkpoint | None:

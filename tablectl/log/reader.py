@@ -19,7 +19,7 @@ from tablectl.log.file_facts import (
     replay,
 )
 from tablectl.log.history import History
-from tablectl.log.listing import LogFiles, Segment, commit_name, parse_listing, segment
+from tablectl.log.listing import Segment, commit_name, parse_listing, segment
 from tablectl.log.open_version import commits_between, read_twice, with_version
 from tablectl.log.parallel import in_order, in_processes, processes_for, threads_for
 from tablectl.log.state import (
@@ -294,7 +294,11 @@ def _read_known(
     """The table from a kept state, at the cost of a listing and of the commits since then; ``None`` if the log is no
     longer the one that the state was read from. Raises ``LiveError`` if it cannot be read.
     """
-    files = _files_since(log, known.version)
+    # The files from a version on, or all of them where that costs no more
+    if log.parallel:
+        files = parse_listing(log.names(f"{known.version:020d}"))
+    else:
+        files = parse_listing(log.names(), whole=True)
     identity = log.identity(commit_name(known.version))
     newest = max(files.commits, default=-1)
     unbroken = all(version in files.commits for version in range(known.version, newest + 1))
@@ -312,13 +316,6 @@ def _read_known(
     if newest > known.version:
         _keep(history, state, cache)
     return table, history
-
-
-def _files_since(log: TableLog, version: int) -> LogFiles:
-    """The files from a version on, or all of them where that costs no more."""
-    if log.parallel:
-        return parse_listing(log.names(f"{version:020d}"))
-    return parse_listing(log.names(), whole=True)
 
 
 def _keep(history: History, state: State, cache: TableCache) -> None:

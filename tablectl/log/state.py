@@ -307,9 +307,7 @@ class MemoryCache(TableCache):
     tables: dict[tuple[str, str], Mapping[int, Commit]] = field(default_factory=dict)
 
     def load(self, location: str, table_id: str) -> Mapping[int, Commit]:
-        """As ``TableCache.load``."""
         return self.tables.get((location, table_id), _NO_COMMITS)
 
     def store(self, location: str, table_id: str, commits: Mapping[int, Commit]) -> None:
-        """As ``TableCache.store``."""
         self.tables[location, table_id] = commits

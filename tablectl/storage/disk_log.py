@@ -64,11 +64,9 @@ class DiskLog:
         return False
 
     def file(self, name: str) -> str:
-        """As ``TableLog.file``."""
         return f"{self._path}/{name}"
 
     def names(self, after: str = "") -> list[str]:
-        """As ``TableLog.names``."""
         self._folder = None
         names, folders = self._listed("")
         for folder in folders.intersection(STAGED):
@@ -134,7 +132,6 @@ class DiskLog:
         return None
 
     def identity(self, name: str) -> str:
-        """As ``TableLog.identity``."""
         try:
             folder, file = self._place(name)
             found = folder.stat(file)
@@ -160,7 +157,6 @@ class DiskLog:
         return True
 
     def read(self, name: str, limit: int = LINE_BYTES) -> bytes:
-        """As ``TableLog.read``."""
         try:
             folder, file = self._place(name)
             return folder.read(file, limit)
@@ -168,7 +164,6 @@ class DiskLog:
             raise self._explained(error, name) from error
 
     def lines(self, name: str) -> Generator[bytes, None, None]:
-        """As ``TableLog.lines``."""
         small = self._small(name)
         if small is not None:
             yield from small.removesuffix(b"\n").split(b"\n") if small else ()
@@ -198,7 +193,6 @@ class DiskLog:
         return found
 
     def open(self, name: str) -> io.BufferedReader:
-        """As ``TableLog.open``."""
         try:
             folder, file = self._place(name)
             return io.BufferedReader(folder.open(file), _BUFFER)

@@ -103,7 +103,6 @@ class Folder:
             raise _explained(error, self.file(name), place, at) from None
 
     def read(self, name: str, limit: int) -> bytes:
-        """As ``read_regular``."""
         place, at = self._place(name)
         try:
             return read_regular(place, limit, follow=False, dir_fd=at)
@@ -111,7 +110,6 @@ class Folder:
             raise _explained(error, self.file(name), place, at) from None
 
     def open(self, name: str) -> io.FileIO:
-        """As ``open_regular``."""
         place, at = self._place(name)
         try:
             return open_regular(place, follow=False, dir_fd=at)

@@ -77,7 +77,6 @@ class ObjectLog:
         return True
 
     def file(self, name: str) -> str:
-        """As ``TableLog.file``."""
         return "/".join((self.location, *filter(None, (self._folder, name))))
 
     def names(self, after: str = "") -> list[str]:
@@ -88,7 +87,6 @@ class ObjectLog:
             return self._kept(meta for page in pages for meta in page)
 
     def first_names(self) -> FirstNames:
-        """As ``TableLog.first_names``."""
         with self._translated(""):
             page = next(iter(obstore.list(self._store, self._root, chunk_size=PAGE)), ())
             names = self._kept(page)
@@ -111,12 +109,10 @@ class ObjectLog:
         self.budget.check({name: self._listed[name]["size"] for name in names if name in self._listed})
 
     def size(self, name: str) -> int | None:
-        """As ``TableLog.size``."""
         meta = self._listed.get(name)
         return None if meta is None else meta["size"]
 
     def identity(self, name: str) -> str:
-        """As ``TableLog.identity``."""
         meta = self._listed.get(name)
         return "" if meta is None else f"{meta['e_tag'] or ''}/{meta['size']}/{meta['last_modified'].isoformat()}"
 
@@ -136,7 +132,6 @@ class ObjectLog:
             return [path.rpartition("/")[2] for path in found]
 
     def each_data_file(self) -> Iterator[DataFile]:
-        """As ``Stores.each_data_file``."""
         skip = len(self._prefix) + 1 if self._prefix else 0
         with self._translated(""):
             for page in obstore.list(self._store, self._prefix or None):
@@ -145,7 +140,6 @@ class ObjectLog:
                         yield DataFile(meta["path"][skip:], meta["size"], meta["last_modified"].timestamp())
 
     def read(self, name: str, limit: int = LINE_BYTES) -> bytes:
-        """As ``TableLog.read``."""
         with self._translated(name):
             result = obstore.get(self._store, f"{self._root}/{name}")
             if result.meta["size"] > limit:
@@ -153,7 +147,6 @@ class ObjectLog:
             return bytes(result.bytes())
 
     def lines(self, name: str) -> Generator[bytes, None, None]:
-        """As ``TableLog.lines``."""
         rest = b""
         with self._translated(name):
             result = obstore.get(self._store, f"{self._root}/{name}")
@@ -171,7 +164,6 @@ class ObjectLog:
                     yield rest
 
     def open(self, name: str) -> RangeFile:
-        """As ``TableLog.open``."""
 
         def opened(store: ObjectStore, path: str) -> RangeFile:
             meta = self._listed.get(name) or obstore.head(store, path)
@@ -187,11 +179,9 @@ class ObjectLog:
             return opened(self._store, f"{self._root}/{name}")
 
     def start(self, call: Callable[[], _Result]) -> Future[_Result] | None:
-        """As ``TableLog.start``."""
         return self._bucket.pool.submit(call)
 
     def each(self, call: Callable[[_Item], _Result], items: Iterable[_Item]) -> Iterator[_Result]:
-        """As ``TableLog.each``."""
         running = deque[Future[_Result]]()
         try:
             for item in items:

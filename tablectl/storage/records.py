@@ -148,7 +148,6 @@ class DiskRecords:
             return True
 
     def read(self, name: str) -> bytes | None:
-        """As ``RecordStore.read``."""
         below, file = _split(name)
         with self._explained_errors("read", name):
             try:
@@ -159,7 +158,6 @@ class DiskRecords:
                 return b""
 
     def names(self, prefix: str) -> tuple[str, ...]:
-        """As ``RecordStore.names``."""
         below, slash, start = prefix.partition("/")
         with self._explained_errors("list", below):
             try:
@@ -176,11 +174,9 @@ class DiskRecords:
         return tuple(ListedRecord(name) for name in self.names(prefix))
 
     def read_listed(self, record: ListedRecord) -> bytes | None:
-        """As ``RecordStore.read_listed``."""
         return self.read(record.name)
 
     def delete(self, name: str) -> None:
-        """As ``RecordStore.delete``."""
         below, file = _split(name)
         with self._explained_errors("delete", name):
             try:
@@ -348,7 +344,6 @@ class ObjectRecords:
         return True
 
     def read(self, name: str) -> bytes | None:
-        """As ``RecordStore.read``."""
         with self._explained_errors("read", name):
             try:
                 found = self._store.get(self._path(name))
@@ -357,11 +352,9 @@ class ObjectRecords:
                 return None
 
     def names(self, prefix: str) -> tuple[str, ...]:
-        """As ``RecordStore.names``."""
         return tuple(record.name for record in self.listed(prefix))
 
     def listed(self, prefix: str) -> tuple[ListedRecord, ...]:
-        """As ``RecordStore.listed``."""
         # Object stores list by directory, and not by the prefix of the last part.
         folder = prefix.rpartition("/")[0]
         with self._explained_errors("list", folder):
@@ -372,7 +365,6 @@ class ObjectRecords:
         return tuple(sorted(ours, key=lambda each: each.name))
 
     def read_listed(self, record: ListedRecord) -> bytes | None:
-        """As ``RecordStore.read_listed``."""
         folder = self._path(record.name.rpartition("/")[0])
         data = self._bucket.recall(folder, record)
         if data is None:
@@ -382,7 +374,6 @@ class ObjectRecords:
         return data
 
     def delete(self, name: str) -> None:
-        """As ``RecordStore.delete``."""
         _split(name)
         with self._explained_errors("delete", name):
             try:

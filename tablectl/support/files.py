@@ -88,21 +88,17 @@ def read_regular(path: str | Path, limit: int, *, follow: bool = True, dir_fd: i
             raise TooLargeError(name, limit)
         data = os.read(descriptor, size + 1)
         if len(data) != size or not size:
-            data = _read_on(descriptor, data, limit)
+            # The bytes of an open file after those that were read, up to one more than the limit
+            parts, length = [data], len(data)
+            while length <= limit and (more := os.read(descriptor, min(limit + 1 - length, _PIECE))):
+                parts.append(more)
+                length += len(more)
+            data = b"".join(parts)
     finally:
         os.close(descriptor)
     if len(data) > limit:
         raise TooLargeError(name, limit)
     return data
-
-
-def _read_on(descriptor: int, data: bytes, limit: int) -> bytes:
-    """The bytes of an open file after those that were read, up to one more than the limit."""
-    parts, length = [data], len(data)
-    while length <= limit and (more := os.read(descriptor, min(limit + 1 - length, _PIECE))):
-        parts.append(more)
-        length += len(more)
-    return b"".join(parts)
 
 
 def real_path(place: str) -> str:

@@ -72,7 +72,10 @@ class Checkout:
         ``GitError``.
         """
         named = {"GIT_DIR": str(self.repository), "GIT_WORK_TREE": str(self.root)}
-        return _run(self.directory, words, named | _variables(config), given)
+        found = {"GIT_CONFIG_COUNT": str(len(config))} if config else {}
+        for number, (key, value) in enumerate(config):
+            found |= {f"GIT_CONFIG_KEY_{number}": key, f"GIT_CONFIG_VALUE_{number}": value}
+        return _run(self.directory, words, named | found, given)
 
     def commit_of(self, ref: str) -> str:
         """The whole hash of the commit that a text names. Raises ``GitError``, also for a name that is a tag's and a
@@ -168,13 +171,6 @@ def _run(directory: Path, words: Sequence[str], more: Mapping[str, str], given: 
     if len(ran.out) > _MOST_BYTES:
         raise GitError(f"finds more than {_MOST_BYTES >> 20} MiB there")
     return ran.out
-
-
-def _variables(config: Config) -> dict[str, str]:
-    found = {"GIT_CONFIG_COUNT": str(len(config))} if config else {}
-    for number, (key, value) in enumerate(config):
-        found |= {f"GIT_CONFIG_KEY_{number}": key, f"GIT_CONFIG_VALUE_{number}": value}
-    return found
 
 
 def _entry(line: bytes) -> tuple[bytes, bytes, Path]:
