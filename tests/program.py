@@ -5,21 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from tablectl.commands.click_options import loaded_command
-from tablectl.commands.command_line import COMMANDS, OLD, load_command, program
-
-
-def _load(path: str) -> Any:
-    if path.partition(" ")[0] in OLD:
-        return loaded_command(path, f"tablectl.commands.{COMMANDS[path][0]}")
-    return load_command(path)
+from tablectl.commands.command_line import load_command, program
 
 
 def whole_program(group: Any = None, above: str = "") -> Any:
     group = group or program()
     for name, each in group.commands.items():
         path = f"{above} {name}".strip()
-        group.commands[name] = whole_program(each, path) if hasattr(each, "commands") else _load(path)
+        group.commands[name] = whole_program(each, path) if hasattr(each, "commands") else load_command(path)
     return group
 
 

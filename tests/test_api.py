@@ -223,7 +223,7 @@ def test_advice_is_read_without_an_engine_for_policies_and_further_tables(root: 
     assert engines == []
     with pytest.raises(UsageError, match="`days` needs a number from 1 to 365, not 0"):
         tablectl.advise(days=0, directory=root)
-    with pytest.raises(UsageError, match="`soak` needs a number from 0 to 10080, not '-1'"):
+    with pytest.raises(UsageError, match="`soak` needs a number from 0 to 10080, not -1"):
         tablectl.apply(directory=root, soak=-1)
 
 

@@ -29,7 +29,6 @@ _HEAVY = ("pyspark", "delta", "pyarrow", "databricks", "py4j", "pandas")
 
 _BY_NAME = {
     "tablectl/__init__.py": "the functions of the package, each loaded on its first use",
-    "tablectl/commands/click_options.py": "the commands, each loaded when it is called",
     "tablectl/commands/command_line.py": "the commands, each loaded when it is called",
     "tablectl/engine/spark_executors.py": "the work of an executor, whose Python may lack tablectl",
     "tablectl/engine/spark.py": "a module of Delta that some versions lack; its import registers errors",

@@ -59,7 +59,6 @@ COMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(
 )
 """Every command: its module, and the first sentence of its help."""
 
-OLD = frozenset({"apply", "drift", "status", "upkeep", "runs", "undo"})
 _GROUPS: Mapping[str, str] = MappingProxyType(
     {
         "window": "Show or release the lease on a table, or give up a copy beside it.\n\n"
@@ -90,10 +89,6 @@ def run_cli(args: Sequence[str], environ: Mapping[str, str]) -> int:
         # `bash_source` is the spelling in the shell profiles of users of earlier versions.
         instruction = f"source_{shell}" if asked == "source" else environ[_COMPLETE]
         return shell_complete(program(), {}, "tablectl", _COMPLETE, instruction)
-    if args and args[0] in OLD:
-        from tablectl.commands.old_command_line import run_old_cli  # noqa: PLC0415
-
-        return run_old_cli(args, environ)
     out = Output(environ)
     try:
         # Not the library's ``main``, which turns Ctrl-C into 130 and a closed pipe into an exit.

@@ -3,14 +3,36 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
+from pathlib import Path
+from typing import Annotated, Any
 
-from tablectl.commands.command import command, function
+import typer
+
 from tablectl.commands.notify import send_notification
-from tablectl.commands.options import LookBack, NewTables, PolicyTables, Shown
 from tablectl.commands.output import Output
+from tablectl.commands.parameters import (
+    AnyFormat,
+    AnyReports,
+    Cache,
+    Choice,
+    Env,
+    Exclude,
+    FailOn,
+    LookBack,
+    Place,
+    PolicyPaths,
+    Remote,
+    Select,
+    Tags,
+    VarValues,
+    Verbose,
+    WholeCatalog,
+    Yes,
+    function,
+)
 from tablectl.commands.policy_changes import adoption_of, hidden_in, write_adoption
 from tablectl.commands.project import Project
 from tablectl.commands.read_tables import (
@@ -21,7 +43,7 @@ from tablectl.commands.read_tables import (
     sorted_failures,
 )
 from tablectl.commands.report_facts import Started, context_here
-from tablectl.commands.report_files import report_of
+from tablectl.commands.report_files import ReportFiles, report_of
 from tablectl.commands.selection import Selection
 from tablectl.commands.status import StatusOptions, collect_status
 from tablectl.log.blame import BlameQuery, blame
@@ -31,12 +53,12 @@ from tablectl.model.stamp import read_stamp
 from tablectl.model.table import Depth, LiveTable
 from tablectl.planning.diff import depth_for, diff
 from tablectl.planning.drift import Drift, SlippedTable, TableDrift, adoptable_values, questions, table_drift
-from tablectl.policies.declare_setting import setting
 from tablectl.policies.declared_tables import Specs, TableSpec
-from tablectl.policies.field_types import flag
+from tablectl.policies.repository import Paths
 from tablectl.reports.notification import drift_notification
 from tablectl.reports.render import ReportFormat
 from tablectl.reports.result_documents import document_of_drift
+from tablectl.reports.status_document import LakeStatus
 
 _ONLY_NAMED = (
     "without --all, only tables that policies name or match are looked at; a folder that no catalog lists: "
@@ -44,42 +66,54 @@ _ONLY_NAMED = (
 )
 
 
-@dataclass(frozen=True, kw_only=True)
-class DriftOptions(LookBack, PolicyTables):
-    """The tables to compare with their policies."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class DriftCommandOptions(DriftOptions, NewTables, Shown):
-    """The options of ``drift``."""
-
-    adopt: bool = setting(False, flag("Write the live values into the policies, after showing the change."), "--adopt")
-    yes: bool = setting(False, flag("Adopt without asking for confirmation."), "--yes", "-y")
-
-
-@command(DriftCommandOptions)
-def drift_command(options: DriftCommandOptions, out: Output) -> ExitCode:
+def drift_command(
+    ctx: typer.Context,
+    paths: PolicyPaths = None,
+    *,
+    adopt: Annotated[
+        bool, typer.Option("--adopt", help="Write the live values into the policies, after showing the change.")
+    ] = False,
+    yes: Yes = False,
+    fail_on: FailOn = None,
+    select: Select = None,
+    exclude: Exclude = None,
+    tags: Tags = None,
+    everything: WholeCatalog = False,
+    look_back: LookBack = 1000,
+    variables: VarValues = None,
+    env: Env = None,
+    remote: Remote = None,
+    cache: Cache = True,
+    form: AnyFormat = ReportFormat.TEXT,
+    report: AnyReports = None,
+    verbose: Verbose = False,
+) -> ExitCode:
     """Show what differs from the policies, and which commit did it. Exits with code 2 if anything differs.
 
     Example: tablectl drift --select 'lake.sales.*'
     """
-    if options.yes and not options.adopt:
+    if yes and not adopt:
         raise UsageError("--yes needs --adopt", "add --adopt, or leave --yes out")
-    reports = options.reports()
-    with options.open(out.note) as project, out.progress() as on_read:
+    out: Output = ctx.obj
+    reports = ReportFiles.of(form, report)
+    choice = Choice(paths, select, exclude, tags)
+    place = Place(variables=variables, env=env, remote=remote, cache=cache)
+    with place.open(out.note) as project, out.progress() as on_read:
         reports.check()
-        repository, specs = project.repository(options.paths)
+        repository, specs = project.repository(paths)
         started = Started()
-        found = find_drift(project, specs, options.selection, options.look_back, on_read)
-        if options.everything or options.fail_on:
-            if not options.everything:
+        found = find_drift(project, specs, choice.selection, look_back, on_read)
+        if everything or fail_on:
+            if not everything:
                 out.note(_ONLY_NAMED)
-            found = _with_slipped(found, project, options)
+            asked = StatusOptions(paths, select, exclude, tags, look_back=look_back)
+            status = collect_status(project, asked, everything=everything)
+            found = replace(_with_slipped(found, status), fails_on_slipped=bool(fail_on))
         context = started.timed(context_here())
     mask = project.mask
     make = partial(document_of_drift, mask=mask, context=context)
-    shown = report_of(found, make, context, verbose=options.verbose)
-    if not options.adopt:
+    shown = report_of(found, make, context, verbose=verbose)
+    if not adopt:
         try:
             reports.write(shown, out)
         finally:
@@ -89,27 +123,19 @@ def drift_command(options: DriftCommandOptions, out: Output) -> ExitCode:
     if reports.form is ReportFormat.TEXT:
         out.result(shown(ReportFormat.TEXT, out.style))
     secret = hidden_in(project, specs)
-    written = bool(found.tables) and write_adoption(adoption, repository, secret, out, reports.form, yes=options.yes)
+    written = bool(found.tables) and write_adoption(adoption, repository, secret, out, reports.form, yes=yes)
     found = replace(found, adoption=replace(adoption, written=written))
-    shown = report_of(found, make, context, verbose=options.verbose)
+    shown = report_of(found, make, context, verbose=verbose)
     (reports.keep if reports.form is ReportFormat.TEXT else reports.write)(shown, out)
     if not written or adoption.left:
         return found.exit_code
     return ExitCode.ERROR if found.exit_code is ExitCode.ERROR else ExitCode.DONE
 
 
-def _with_slipped(found: Drift, project: Project, options: DriftCommandOptions) -> Drift:
+def _with_slipped(found: Drift, status: LakeStatus) -> Drift:
     """The drift with the tables that ``status`` names as created past their policies, and with what could not be looked
     up.
     """
-    asked = StatusOptions(
-        paths=options.paths,
-        select=options.select,
-        exclude=options.exclude,
-        tags=options.tags,
-        look_back=options.look_back,
-    )
-    status = collect_status(project, asked, everything=options.everything)
     slipped = tuple(
         SlippedTable(table=each.table, created_at=each.created_at, created_by=each.created_by, command=each.slipped)
         for each in status.tables
@@ -118,21 +144,35 @@ def _with_slipped(found: Drift, project: Project, options: DriftCommandOptions) 
     return replace(
         found,
         slipped=slipped,
-        fails_on_slipped=bool(options.fail_on),
         failures=sorted_failures({*found.failures, *status.failures}),
         unmatched=tuple(dict.fromkeys((*found.unmatched, *status.unmatched))),
     )
 
 
-@function(DriftOptions)
-def drift(options: DriftOptions) -> Drift:
+@function
+def drift(
+    paths: Paths = None,
+    *,
+    select: Sequence[str] | None = None,
+    exclude: Sequence[str] | None = None,
+    tags: Sequence[str] | None = None,
+    look_back: LookBack = 1000,
+    variables: Mapping[str, str] | None = None,
+    env: str | None = None,
+    remote: Remote = None,
+    cache: Cache = True,
+    directory: str | Path = ".",
+    spark: Any = None,
+) -> Drift:
     """The differences from the policies, and the commit that caused each. Changes nothing.
 
     Options and errors as in ``plan``, and ``look_back``: the maximum number of commits to search per table that
     differs.
     """
-    with options.open() as project:
-        return find_drift(project, project.policies(options.paths), options.selection, options.look_back)
+    place = Place(variables=variables, env=env, remote=remote, cache=cache, directory=directory, spark=spark)
+    choice = Choice(paths, select, exclude, tags)
+    with place.open() as project:
+        return find_drift(project, project.policies(paths), choice.selection, look_back)
 
 
 def find_drift(

@@ -120,9 +120,9 @@ def texts(given: Any, name: str = "it") -> tuple[Any, ...]:
         raise UsageError(f"{name}={given!r}: it takes a text or a list of texts") from None
 
 
-def path_list(paths: Paths) -> list[Path]:
+def path_list(paths: Paths, name: str = "paths") -> list[Path]:
     """Given paths, without those of the configuration."""
-    return list(map(Path, texts(paths, "paths")))
+    return list(map(Path, texts(paths, name)))
 
 
 # Completion

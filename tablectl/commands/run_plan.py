@@ -7,8 +7,10 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import cache, partial
 from threading import Event
-from typing import Any
+from typing import Annotated, Any, Literal
 from uuid import uuid4
+
+import typer
 
 from tablectl.applying.approval import Approval, check_declared, check_engine
 from tablectl.applying.events import Notify, no_progress
@@ -16,6 +18,7 @@ from tablectl.applying.hooks import HookFacts, OwedHookTable
 from tablectl.applying.run import run_plan
 from tablectl.applying.run_context import Approve, RunContext, approve_all, hook_runner
 from tablectl.applying.scheduler import Pace
+from tablectl.commands.parameters import WHEN, read_as
 from tablectl.commands.project import Project
 from tablectl.delta.dialects import dialect_of
 from tablectl.delta.locations import canonical_location
@@ -28,6 +31,7 @@ from tablectl.log.reader import read_commits, read_table
 from tablectl.log.recent_commits import newest_row_version, row_versions, unnamed_files
 from tablectl.log.state import MemoryCache
 from tablectl.log.stream_checkpoint import read_streams
+from tablectl.model.calendar import parse_duration
 from tablectl.model.catalog_answers import CatalogEntry
 from tablectl.model.commit import STATEMENT_ID, Commit
 from tablectl.model.errors import EngineError, PlanFileError, TablectlError, UsageError, of_table
@@ -38,11 +42,9 @@ from tablectl.model.stream_progress import StreamState
 from tablectl.model.table import WITH_HISTORY, Depth, LiveTable
 from tablectl.planning.plan_file import digest_of
 from tablectl.planning.plan_upkeep import UpkeepTable
-from tablectl.policies.config import RunSettings, WindowConfig
-from tablectl.policies.declare_setting import setting
+from tablectl.policies.config import WindowConfig
 from tablectl.policies.declared_tables import Specs, TableSpec
 from tablectl.policies.effective_policy import spec_finder
-from tablectl.policies.field_types import Text, Word, duration, number
 from tablectl.reports.table_groups import plan_groups
 from tablectl.storage.disk_log import free_bytes
 from tablectl.storage.log_stores import Stores
@@ -56,6 +58,8 @@ _ALL_COMMITS = 100_000
 
 _DEFAULT_WITHIN = timedelta(hours=6)
 _LONGEST_WITHIN = timedelta(days=7)
+LONGEST_WAIT = 1_000_000
+"""Minutes for which an apply may be asked to retry tables."""
 
 
 def _nothing() -> None:
@@ -130,6 +134,11 @@ def stamped(commits: tuple[Commit, ...], engine: object) -> tuple[Commit, ...]:
     return tuple(map(with_stamp, commits))
 
 
+def read_within(given: str) -> timedelta:
+    """How long to wait for a moment. Raises ``ValueError``."""
+    return parse_duration(given, most=_LONGEST_WITHIN)
+
+
 def read_reason(given: str) -> str:
     """The reason for which an operator overrides something. Every commit of the run records it."""
     text = " ".join(given.split())
@@ -138,43 +147,70 @@ def read_reason(given: str) -> str:
     return text[:LONGEST_REASON]
 
 
-@dataclass(frozen=True, kw_only=True)
-class RunOptions(RunSettings):
-    """What a caller says about a run, besides what to apply."""
-
-    proceed: str = setting(
-        "",
-        Text(parse=read_reason, description="Continue even if writers have not finished in time; they may fail."),
+Proceed = Annotated[
+    str | None,
+    typer.Option(
         "--proceed",
         metavar="REASON",
-    )
-    override: str = setting(
-        "",
-        Text(parse=read_reason, description="Run outside the calendar of tablectl.yaml."),
+        parser=read_as(read_reason),
+        help="Continue even if writers have not finished in time; they may fail.",
+        rich_help_panel=WHEN,
+    ),
+]
+Override = Annotated[
+    str | None,
+    typer.Option(
         "--override",
         metavar="REASON",
-    )
-    wait: float = setting(
-        0,
-        number(0, 1_000_000, "Retry tables whose window could not be opened, for up to MINUTES."),
+        parser=read_as(read_reason),
+        help="Run outside the calendar of tablectl.yaml.",
+        rich_help_panel=WHEN,
+    ),
+]
+Wait = Annotated[
+    float,
+    typer.Option(
         "--wait",
         metavar="MINUTES",
-    )
-    when: str = setting(
-        "",
-        Word(
-            words=("quiet",),
-            description="Start each table at a moment when few writes are expected to fail (`window.quiet`).",
-        ),
+        min=0,
+        max=LONGEST_WAIT,
+        help="Retry tables whose window could not be opened, for up to MINUTES.",
+        rich_help_panel=WHEN,
+    ),
+]
+When = Annotated[
+    Literal["quiet"] | None,
+    typer.Option(
         "--when",
         metavar="quiet",
-    )
-    within: timedelta | str | None = setting(
-        None,
-        duration(_LONGEST_WITHIN, "How long to wait for that moment: 90m, 6h, 2d. Default: 6h."),
+        help="Start each table at a moment when few writes are expected to fail (`window.quiet`).",
+        rich_help_panel=WHEN,
+    ),
+]
+Within = Annotated[
+    timedelta | None,
+    typer.Option(
         "--within",
         metavar="6h",
-    )
+        parser=read_as(read_within),
+        help="How long to wait for that moment: 90m, 6h, 2d. Default: 6h.",
+        rich_help_panel=WHEN,
+    ),
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunOptions:
+    """What a caller says about a run, besides what to apply."""
+
+    proceed: str = ""
+    """Why it continues even if writers have not finished in time."""
+    override: str = ""
+    """Why it runs outside the calendar."""
+    wait: float = 0
+    """Minutes."""
+    when: Literal["quiet"] | None = None
+    within: timedelta | None = None
 
     @property
     def quiet(self) -> float | None:
@@ -183,9 +219,7 @@ class RunOptions(RunSettings):
         """
         if self.within and not self.when:
             raise UsageError("--within is for --when quiet", "for example --when quiet --within 6h")
-        within = self.within or _DEFAULT_WITHIN
-        assert isinstance(within, timedelta)
-        return within.total_seconds() if self.when else None
+        return (self.within or _DEFAULT_WITHIN).total_seconds() if self.when else None
 
 
 _OPTIONS = RunOptions()

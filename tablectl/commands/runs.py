@@ -4,19 +4,39 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
+from typing import Annotated
 
-from tablectl.commands.command import command
-from tablectl.commands.options import LookBack, PolicyTables, Reported
+import typer
+
 from tablectl.commands.output import Output
+from tablectl.commands.parameters import (
+    LIMITS,
+    OF_PAGES,
+    REPORTS,
+    WHICH,
+    Choice,
+    Env,
+    Exclude,
+    LookBack,
+    PageFormat,
+    PageReports,
+    Place,
+    PolicyPaths,
+    Remote,
+    Select,
+    Tags,
+    VarValues,
+    Yes,
+    table_names,
+)
 from tablectl.commands.plan import make_plan
 from tablectl.commands.policy_changes import adoption_of, hidden_in, write_adoption
 from tablectl.commands.project import Project
 from tablectl.commands.read_tables import LocatedTable, failure_of, in_threads, locate, sorted_failures
-from tablectl.commands.report_files import report_of
+from tablectl.commands.report_files import ReportFiles, report_of
 from tablectl.commands.selection import Selection
 from tablectl.commands.user_files import new_plan, write_file
 from tablectl.delta.names import TableName
@@ -39,9 +59,7 @@ from tablectl.planning.undo import (
     stamped,
     table_undo,
 )
-from tablectl.policies.declare_setting import REQUIRED, setting
 from tablectl.policies.declared_tables import Specs, TableSpec
-from tablectl.policies.field_types import ListOf, Text, flag, whole
 from tablectl.reports.document_text import document_text
 from tablectl.reports.plan_report import document_of_plan
 from tablectl.reports.render import ReportFormat, render
@@ -51,50 +69,73 @@ from tablectl.reports.runs_document import document_of_adoption, document_of_run
 _STATE = Depth(0)
 
 
-@dataclass(frozen=True, kw_only=True)
-class RunsOptions(LookBack, PolicyTables, Reported):
-    """The options of ``runs``."""
-
-    days: int | None = setting(
-        None, whole(1, 1_000_000, "Only the commits of the last DAYS of a table."), "--days", metavar="DAYS"
-    )
-    verbose: bool = setting(False, flag("Show all tables of each run."), "--verbose", "-v")
-
-
-@dataclass(frozen=True, kw_only=True)
-class UndoOptions(LookBack, PolicyTables, Reported):
-    """The options of ``undo``."""
-
-    run: str = setting(
-        REQUIRED, Text(description="The id of a run, or its beginning (`tablectl runs`)."), metavar="RUN"
-    )
-    write: bool = setting(False, flag("Write the policies, after showing the change."), "--write")
-    yes: bool = setting(False, flag("Write without asking for confirmation."), "--yes", "-y")
-    out: Path | None = setting(
-        None, Text(parse=Path, description="Save the plan of the undo."), "--out", metavar="FILE"
-    )
-    select: Sequence[str] = setting(
-        (), ListOf(of=Text(), description="Undo the run only on these tables."), "--select", metavar="GLOB"
-    )
-
-
-@command(RunsOptions, without=("cache",))
-def runs_command(options: RunsOptions, out: Output) -> ExitCode:
+def runs_command(
+    ctx: typer.Context,
+    paths: PolicyPaths = None,
+    *,
+    select: Select = None,
+    exclude: Exclude = None,
+    tags: Tags = None,
+    days: Annotated[
+        int | None,
+        typer.Option(
+            "--days",
+            metavar="DAYS",
+            min=1,
+            max=1_000_000,
+            help="Only the commits of the last DAYS of a table.",
+            rich_help_panel=LIMITS,
+        ),
+    ] = None,
+    look_back: LookBack = 1000,
+    variables: VarValues = None,
+    env: Env = None,
+    remote: Remote = None,
+    form: PageFormat = ReportFormat.TEXT,
+    report: PageReports = None,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Show all tables of each run.", rich_help_panel=REPORTS)
+    ] = False,
+) -> ExitCode:
     """List earlier applies from the tables' logs: time, user, plan and commits.
 
     Example: tablectl runs --select 'lake.sales.*' --days 30
     """
-    within = timedelta(days=options.days) if options.days else None
-    reports = options.reports()
-    with options.open(out.note) as project:
+    within = timedelta(days=days) if days else None
+    reports, choice = ReportFiles.of(form, report, known=OF_PAGES), Choice(paths, select, exclude, tags)
+    with Place(variables=variables, env=env, remote=remote).open(ctx.obj.note) as project:
         reports.check()
-        found = _runs(project, project.policies(options.paths), options, within)
-        reports.show(document_of_runs(found, project.mask), out, verbose=options.verbose)
+        found = _runs(project, project.policies(paths), choice.selection, look_back, within)
+        reports.show(document_of_runs(found, project.mask), ctx.obj, verbose=verbose)
     return ExitCode.ERROR if found.failures else ExitCode.DONE
 
 
-@command(UndoOptions, without=("cache", "tags"))
-def undo_command(options: UndoOptions, out: Output) -> ExitCode:
+def undo_command(
+    ctx: typer.Context,
+    run: Annotated[str, typer.Argument(metavar="RUN", help="The id of a run, or its beginning (`tablectl runs`).")],
+    paths: PolicyPaths = None,
+    *,
+    write: Annotated[bool, typer.Option("--write", help="Write the policies, after showing the change.")] = False,
+    yes: Yes = False,
+    file: Annotated[Path | None, typer.Option("--out", metavar="FILE", help="Save the plan of the undo.")] = None,
+    select: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--select",
+            metavar="GLOB",
+            help="Undo the run only on these tables.",
+            autocompletion=table_names,
+            rich_help_panel=WHICH,
+        ),
+    ] = None,
+    exclude: Exclude = None,
+    look_back: LookBack = 1000,
+    variables: VarValues = None,
+    env: Env = None,
+    remote: Remote = None,
+    form: PageFormat = ReportFormat.TEXT,
+    report: PageReports = None,
+) -> ExitCode:
     """Undo a run: put the values from before it into the policies, and plan them. Changes no table.
 
     Values that were changed after the run are not undone. Review the policies and the plan, and apply them like any
@@ -102,14 +143,15 @@ def undo_command(options: UndoOptions, out: Output) -> ExitCode:
 
     Example: tablectl undo 3f2a9c41d7e0 --write --out plans/undo.json
     """
-    if (options.yes or options.out) and not options.write:
-        raise UsageError(f"{'--yes' if options.yes else '--out'} needs --write", "add --write, or leave it out")
-    save = new_plan(options.out) if options.out else None
-    reports, form = options.reports(save), options.format
-    with options.open(out.note) as project:
+    out: Output = ctx.obj
+    if (yes or file) and not write:
+        raise UsageError(f"{'--yes' if yes else '--out'} needs --write", "add --write, or leave it out")
+    save = new_plan(file) if file else None
+    reports, choice = ReportFiles.of(form, report, save, OF_PAGES), Choice(paths, select, exclude)
+    with Place(variables=variables, env=env, remote=remote).open(out.note) as project:
         reports.check()
-        repository, specs = project.repository(options.paths)
-        found = _undo_of(project, specs, options)
+        repository, specs = project.repository(paths)
+        found = _undo_of(project, specs, run, choice.selection, look_back)
         mask = project.mask
         reports.write(report_of(found, lambda part: document_of_undo(part, mask), Context()), out)
         for failure in found.failures:
@@ -119,11 +161,11 @@ def undo_command(options: UndoOptions, out: Output) -> ExitCode:
         if not adoption.texts and not adoption.left and not values:
             out.note("there is nothing to undo")
             return _code(found)
-        if not options.write:
+        if not write:
             _show(document_of_adoption(adoption, repository.texts(), secret), out, form)
             _tell_refusals(project, repository.read({**repository.texts(), **adoption.texts}), found, out)
             out.note("to write these policies and plan the undo, add --write")
-        elif write_adoption(adoption, repository, secret, out, form, yes=options.yes) or not adoption.texts:
+        elif write_adoption(adoption, repository, secret, out, form, yes=yes) or not adoption.texts:
             edited = repository.read({**repository.texts(), **adoption.texts})
             _plan(project, edited, found, out, save, form)
         return _code(found)
@@ -168,12 +210,12 @@ def _code(found: RunUndo) -> ExitCode:
     return ExitCode.worst(*codes, *(ExitCode.REFUSED for table in found.tables if table.outcome == "refused"))
 
 
-def _runs(project: Project, specs: Specs, options: RunsOptions, within: timedelta | None) -> PastRuns:
+def _runs(project: Project, specs: Specs, selection: Selection, look_back: int, within: timedelta | None) -> PastRuns:
     """The runs in the logs of the selected tables: at most ``look_back`` commits of each table, and none that is older
     than its newest by more than ``within``. A table that cannot be read is a failure, and the others are read.
     """
-    located = locate(project, specs, options.selection)
-    found, failures = _histories(project, located, options.look_back, within)
+    located = locate(project, specs, selection)
+    found, failures = _histories(project, located, look_back, within)
     return PastRuns(
         runs=past_runs({spec.name.text: commits for spec, _, commits in found}),
         failures=failures,
@@ -181,12 +223,12 @@ def _runs(project: Project, specs: Specs, options: RunsOptions, within: timedelt
     )
 
 
-def _undo_of(project: Project, specs: Specs, options: UndoOptions) -> RunUndo:
+def _undo_of(project: Project, specs: Specs, run: str, selection: Selection, look_back: int) -> RunUndo:
     """What a run changed on the selected tables. Raises ``UsageError`` if no commit among the newest ``look_back`` of
     any table is the run's, and if several runs begin with its id.
     """
-    run, located = options.run, locate(project, specs, options.selection)
-    found, failures = _histories(project, located, options.look_back, None)
+    located = locate(project, specs, selection)
+    found, failures = _histories(project, located, look_back, None)
     runs = past_runs({spec.name.text: commits for spec, _, commits in found})
     meant = [each for each in runs if each.stamp.run.startswith(run)] if run else []
     exact = [each for each in meant if each.stamp.run == run]

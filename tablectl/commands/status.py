@@ -6,21 +6,41 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from time import time
 from types import MappingProxyType
-from typing import Any
+from typing import Annotated, Any
+
+import typer
 
 from tablectl.applying.copy_records import copy_text
 from tablectl.applying.upkeep_records import due_by_records
 from tablectl.attributes.policy import attribute
-from tablectl.commands.command import command, function
 from tablectl.commands.lint import findings_on, state_of
-from tablectl.commands.options import LookBack, NewTables, PolicyTables, Reported
-from tablectl.commands.output import Output
+from tablectl.commands.parameters import (
+    OF_PAGES,
+    Cache,
+    Choice,
+    Env,
+    Exclude,
+    FailOn,
+    LookBack,
+    PageFormat,
+    PageReports,
+    Place,
+    Remote,
+    Select,
+    Tags,
+    VarValues,
+    WholeCatalog,
+    function,
+    table_names,
+    texts,
+)
 from tablectl.commands.project import Project
 from tablectl.commands.read_tables import LocatedTable, OnRead, ignore_progress, locate, locate_tables, read_located
 from tablectl.commands.report_facts import context_here
-from tablectl.commands.report_files import report_of
+from tablectl.commands.report_files import ReportFiles, report_of
 from tablectl.delta import keys
 from tablectl.delta.clients import LockedOut, judge
 from tablectl.delta.locations import canonical_location
@@ -38,58 +58,97 @@ from tablectl.model.stamp import read_stamp
 from tablectl.model.table import LOOK_BACK, Depth, LiveTable
 from tablectl.planning.diff import depth_for, diff
 from tablectl.planning.drift import TableDrift, questions, table_drift
-from tablectl.policies.declare_setting import setting
 from tablectl.policies.declared_tables import Specs, TableSpec
-from tablectl.policies.field_types import ListOf, Text, flag
-from tablectl.policies.repository import has_policies
+from tablectl.policies.repository import Paths, has_policies
 from tablectl.reports.drift_document import Provenance, commit_author, provenance, table_provenance
+from tablectl.reports.render import ReportFormat
 from tablectl.reports.status_document import STATES, LakeStatus, TableStatus, document_of_status
 
 _OLDEST = Protocol(1, 1)
 
 
-@dataclass(frozen=True, kw_only=True)
-class StatusOptions(LookBack, PolicyTables):
+_Debt = Annotated[
+    bool, typer.Option("--debt", help="Count files and unclustered data from the whole log. Takes longer.")
+]
+
+
+@dataclass(frozen=True)
+class StatusOptions(Choice):
     """The tables to look at, and how closely."""
 
-    tables: Sequence[str] = setting(
-        (),
-        ListOf(of=Text(), description="Only these tables and patterns, with a policy or without."),
-        metavar="TABLES",
-    )
-    debt: bool = setting(False, flag("Count files and unclustered data from the whole log. Takes longer."), "--debt")
+    tables: Sequence[str] = ()
+    """Only these tables and patterns, with a policy or without."""
+    look_back: int = 1000
+    debt: bool = False
 
 
-@dataclass(frozen=True, kw_only=True)
-class StatusCommandOptions(StatusOptions, NewTables, Reported):
-    """The options of ``status``."""
-
-
-@command(StatusCommandOptions, without=("paths",))
-def status_command(options: StatusCommandOptions, out: Output) -> ExitCode:
+def status_command(
+    ctx: typer.Context,
+    tables: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="TABLES",
+            help="Only these tables and patterns, with a policy or without.",
+            autocompletion=table_names,
+        ),
+    ] = None,
+    *,
+    debt: _Debt = False,
+    fail_on: FailOn = None,
+    select: Select = None,
+    exclude: Exclude = None,
+    tags: Tags = None,
+    everything: WholeCatalog = False,
+    look_back: LookBack = 1000,
+    variables: VarValues = None,
+    env: Env = None,
+    remote: Remote = None,
+    cache: Cache = True,
+    form: PageFormat = ReportFormat.TEXT,
+    report: PageReports = None,
+) -> ExitCode:
     """Show the state of every table: policy, drift, last apply, protocol, debt, retention.
 
     Example: tablectl status --report lake.html 'lake.sales.*'
     """
-    reports = options.reports()
-    with options.open(out.note) as project, out.progress() as on_read:
+    reports = ReportFiles.of(form, report, known=OF_PAGES)
+    asked = StatusOptions(None, select, exclude, tags, tables=tables or (), look_back=look_back, debt=debt)
+    place = Place(variables=variables, env=env, remote=remote, cache=cache)
+    with place.open(ctx.obj.note) as project, ctx.obj.progress() as on_read:
         reports.check()
-        status = collect_status(project, options, everything=options.everything, on_read=on_read)
-    report = report_of(status, partial(document_of_status, mask=project.mask), context_here())
-    reports.write(report, out)
-    slipped = (ExitCode.CHANGES,) if options.fail_on and status.unmanaged else ()
+        status = collect_status(project, asked, everything=everything, on_read=on_read)
+    reports.write(report_of(status, partial(document_of_status, mask=project.mask), context_here()), ctx.obj)
+    slipped = (ExitCode.CHANGES,) if fail_on and status.unmanaged else ()
     return ExitCode.worst(status.exit_code, *slipped)
 
 
-@function(StatusOptions)
-def status(options: StatusOptions) -> LakeStatus:
+@function
+def status(
+    paths: Paths = None,
+    *,
+    tables: Sequence[str] | None = None,
+    debt: _Debt = False,
+    select: Sequence[str] | None = None,
+    exclude: Sequence[str] | None = None,
+    tags: Sequence[str] | None = None,
+    look_back: LookBack = 1000,
+    variables: Mapping[str, str] | None = None,
+    env: str | None = None,
+    remote: Remote = None,
+    cache: Cache = True,
+    directory: str | Path = ".",
+    spark: Any = None,
+) -> LakeStatus:
     """The state of every table of the policies, or of ``tables``, with a policy or without (``tablectl status``).
     Changes nothing.
 
     Options and errors as in ``drift``. A table that cannot be read is a row with its error.
     """
-    with options.open() as project:
-        return collect_status(project, options)
+    named = texts(tables, "tables")
+    asked = StatusOptions(paths, select, exclude, tags, tables=named, look_back=look_back, debt=debt)
+    place = Place(variables=variables, env=env, remote=remote, cache=cache, directory=directory, spark=spark)
+    with place.open() as project:
+        return collect_status(project, asked)
 
 
 @dataclass(frozen=True, slots=True)

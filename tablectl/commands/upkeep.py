@@ -2,23 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
+from pathlib import Path
 from time import time
+from typing import Annotated, Any, Literal
+
+import typer
 
 from tablectl.applying.upkeep_records import due_by_records
 from tablectl.attributes.predictive_optimization import why_maintained
 from tablectl.commands.apply import check_driver, report_run, watched
-from tablectl.commands.command import command, function
-from tablectl.commands.options import PolicyTables, Reported
 from tablectl.commands.output import Output
+from tablectl.commands.parameters import (
+    OF_PAGES,
+    WHEN,
+    Cache,
+    Choice,
+    Env,
+    Exclude,
+    ListFiles,
+    PageFormat,
+    PageReports,
+    Place,
+    PolicyPaths,
+    Remote,
+    Select,
+    Tags,
+    VarValues,
+    Verbose,
+    function,
+    read_as,
+)
 from tablectl.commands.project import Project
 from tablectl.commands.read_tables import OnRead, ignore_progress, locate_tables, read_tables
 from tablectl.commands.report_facts import context_here, plan_context
 from tablectl.commands.report_files import ReportFiles, report_of
-from tablectl.commands.run_plan import Control, RunOptions, read_reason, run
+from tablectl.commands.run_plan import LONGEST_WAIT, Control, RunOptions, read_reason, read_within, run
 from tablectl.commands.selection import Selection
 from tablectl.commands.shallow_clones import CloneFinder
 from tablectl.leases.clock import today
@@ -42,9 +64,9 @@ from tablectl.planning.plan_upkeep import (
     why_no_vacuum,
     why_read_by_clones,
 )
-from tablectl.policies.declare_setting import setting
 from tablectl.policies.declared_tables import Specs, TableSpec
-from tablectl.policies.field_types import Text, duration, flag, number
+from tablectl.policies.repository import Paths
+from tablectl.reports.render import ReportFormat
 from tablectl.reports.upkeep_document import UPKEEP_STATES, LakeUpkeep, TableUpkeep, document_of_upkeep
 from tablectl.storage.log_stores import Stores
 from tablectl.version import __version__
@@ -56,64 +78,59 @@ _DAYS = 30
 _FIX = "leave `upkeep` out of the table's policy (`unmanaged: [upkeep]` cancels an inherited one)"
 
 
-@dataclass(frozen=True, kw_only=True)
-class UpkeepOptions(PolicyTables):
-    """The tables whose upkeep is wanted."""
-
-    list_files: bool = setting(
-        False, flag("Also list all files of each table: failed writes leave some behind."), "--list-files"
-    )
-
-
-@dataclass(frozen=True, kw_only=True)
-class UpkeepRunOptions(UpkeepOptions):
-    """The tables, and how a run treats them."""
-
-    wait: float = setting(
-        0,
-        number(0, 1_000_000, "With --apply: retry tables whose window could not be opened, for up to MINUTES."),
+Wait = Annotated[
+    float | None,
+    typer.Option(
         "--wait",
         metavar="MINUTES",
-    )
-    within: timedelta | str | None = setting(
-        None,
-        duration(timedelta(days=7), "With --apply: how long to wait for a quiet moment: 90m, 6h. Default: not at all."),
+        min=0,
+        max=LONGEST_WAIT,
+        help="With --apply: retry tables whose window could not be opened, for up to MINUTES.",
+        rich_help_panel=WHEN,
+    ),
+]
+Within = Annotated[
+    timedelta | None,
+    typer.Option(
         "--within",
         metavar="6h",
-    )
-    override: str = setting(
-        "",
-        Text(parse=read_reason, description="With --apply: run outside the calendar of tablectl.yaml."),
+        parser=read_as(read_within),
+        help="With --apply: how long to wait for a quiet moment: 90m, 6h. Default: not at all.",
+        rich_help_panel=WHEN,
+    ),
+]
+Override = Annotated[
+    str | None,
+    typer.Option(
         "--override",
         metavar="REASON",
-    )
-    driver: str | None = None
-    """As in ``apply``."""
-    control: Control | None = None
-    """Lets the caller follow the run and stop it."""
-
-    @property
-    def of_a_run(self) -> tuple[str, ...]:
-        """The given options that only a run has."""
-        return tuple(f"--{name}" for name in ("override", "wait", "within") if name in self.given)
-
-    @property
-    def run(self) -> RunOptions:
-        """The same for any run."""
-        when = "quiet" if self.within else ""
-        return RunOptions(override=self.override, wait=self.wait, when=when, within=self.within)
+        parser=read_as(read_reason),
+        help="With --apply: run outside the calendar of tablectl.yaml.",
+        rich_help_panel=WHEN,
+    ),
+]
 
 
-@dataclass(frozen=True, kw_only=True)
-class UpkeepCommandOptions(UpkeepRunOptions, Reported):
-    """The options of ``upkeep``."""
-
-    apply: bool = setting(False, flag("Do what is due, in the protected window."), "--apply")
-    verbose: bool = setting(False, flag("Show each table with its SQL, reasons and rollback."), "--verbose", "-v")
-
-
-@command(UpkeepCommandOptions)
-def upkeep_command(options: UpkeepCommandOptions, out: Output) -> ExitCode:
+def upkeep_command(
+    ctx: typer.Context,
+    paths: PolicyPaths = None,
+    *,
+    apply: Annotated[bool, typer.Option("--apply", help="Do what is due, in the protected window.")] = False,
+    list_files: ListFiles = False,
+    select: Select = None,
+    exclude: Exclude = None,
+    tags: Tags = None,
+    wait: Wait = None,
+    within: Within = None,
+    override: Override = None,
+    variables: VarValues = None,
+    env: Env = None,
+    remote: Remote = None,
+    cache: Cache = True,
+    form: PageFormat = ReportFormat.TEXT,
+    report: PageReports = None,
+    verbose: Verbose = False,
+) -> ExitCode:
     """Show or do what OPTIMIZE and VACUUM are due by the policies.
 
     OPTIMIZE runs in slices, so that a guarded writer waits at most `window.upkeep` and never fails. Run it from cron or
@@ -121,54 +138,92 @@ def upkeep_command(options: UpkeepCommandOptions, out: Output) -> ExitCode:
 
     Example: tablectl upkeep --apply --select 'lake.sales.*'
     """
-    if not options.apply and options.of_a_run:
-        names = options.of_a_run
+    given = {"--override": override, "--wait": wait, "--within": within}
+    names = [name for name, value in given.items() if value is not None]
+    if names and not apply:
         raise UsageError(
             f"{', '.join(names)}: only with --apply",
             f"`tablectl upkeep --apply {names[0]} …` does what is due; `tablectl upkeep` lists it",
         )
-    reports = options.reports()
-    with options.open(out.note) as project:
+    out: Output = ctx.obj
+    reports, choice = ReportFiles.of(form, report, known=OF_PAGES), Choice(paths, select, exclude, tags)
+    place = Place(variables=variables, env=env, remote=remote, cache=cache)
+    with place.open(out.note) as project:
         reports.check()
         with out.progress() as on_read:
-            found = collect_upkeep(project, options, on_read)
-        if not options.apply:
+            found = collect_upkeep(project, choice, on_read, list_files=list_files)
+        if not apply:
             make = partial(document_of_upkeep, mask=project.mask)
-            reports.write(report_of(found.lake, make, context_here(), verbose=options.verbose), out)
+            reports.write(report_of(found.lake, make, context_here(), verbose=verbose), out)
             return found.lake.exit_code
-        return _apply(project, found, options, out, reports)
+        plan = found.plan(project)
+        context = replace(plan_context(plan, project, paths, out, reports), plan=None)
+        options = _run_options(override, wait, within)
+        done = watched(out, lambda control: do_upkeep(project, found, control, options))
+        return report_run(project, plan, done, reports, context, out, verbose=verbose)
 
 
-@function(UpkeepOptions)
-def upkeep(options: UpkeepOptions) -> LakeUpkeep:
+@function
+def upkeep(
+    paths: Paths = None,
+    *,
+    list_files: ListFiles = False,
+    select: Sequence[str] | None = None,
+    exclude: Sequence[str] | None = None,
+    tags: Sequence[str] | None = None,
+    variables: Mapping[str, str] | None = None,
+    env: str | None = None,
+    remote: Remote = None,
+    cache: Cache = True,
+    directory: str | Path = ".",
+    spark: Any = None,
+) -> LakeUpkeep:
     """What OPTIMIZE and VACUUM are due by the policies (``tablectl upkeep``). Changes nothing.
 
     Options and errors as in ``plan``. A table that cannot be read is an entry with its reason.
     """
-    with options.open() as project:
-        return collect_upkeep(project, options).lake
+    place = Place(variables=variables, env=env, remote=remote, cache=cache, directory=directory, spark=spark)
+    choice = Choice(paths, select, exclude, tags)
+    with place.open() as project:
+        return collect_upkeep(project, choice, list_files=list_files).lake
 
 
-@function(UpkeepRunOptions)
-def run_upkeep(options: UpkeepRunOptions) -> RunReport:
+@function
+def run_upkeep(
+    paths: Paths = None,
+    *,
+    list_files: ListFiles = False,
+    select: Sequence[str] | None = None,
+    exclude: Sequence[str] | None = None,
+    tags: Sequence[str] | None = None,
+    wait: Wait = None,
+    within: Within = None,
+    override: Override = None,
+    variables: Mapping[str, str] | None = None,
+    env: str | None = None,
+    remote: Remote = None,
+    cache: Cache = True,
+    directory: str | Path = ".",
+    spark: Any = None,
+    driver: str | None = None,
+    control: Control | None = None,
+) -> RunReport:
     """Does what is due, in the protected window (``tablectl upkeep --apply``).
 
     ``RunReport.exit_code`` is the result. Options and errors as in ``plan``; ``wait``, ``within``, ``override``,
     ``driver`` and ``control`` as in ``apply``.
     """
-    check_driver(options.driver, options.spark)
-    with options.open(driver=options.driver) as project:
-        found = collect_upkeep(project, options)
-        return do_upkeep(project, found, options.control or Control(), options.run)
+    check_driver(driver, spark)
+    place = Place(variables=variables, env=env, remote=remote, cache=cache, directory=directory, spark=spark)
+    choice = Choice(paths, select, exclude, tags)
+    with place.open(driver=driver) as project:
+        found = collect_upkeep(project, choice, list_files=list_files)
+        return do_upkeep(project, found, control or Control(), _run_options(override, wait, within))
 
 
-def _apply(
-    project: Project, found: FoundUpkeep, options: UpkeepCommandOptions, out: Output, reports: ReportFiles
-) -> ExitCode:
-    plan = found.plan(project)
-    context = replace(plan_context(plan, project, options.paths, out, reports), plan=None)
-    report = watched(out, lambda control: do_upkeep(project, found, control, options.run))
-    return report_run(project, plan, report, reports, context, out, verbose=options.verbose)
+def _run_options(override: str | None, wait: float | None, within: timedelta | None) -> RunOptions:
+    when: Literal["quiet"] | None = "quiet" if within else None
+    return RunOptions(override=override or "", wait=wait or 0, when=when, within=within)
 
 
 def do_upkeep(project: Project, found: FoundUpkeep, control: Control, options: RunOptions) -> RunReport:
@@ -200,15 +255,17 @@ class FoundUpkeep:
         )
 
 
-def collect_upkeep(project: Project, options: UpkeepOptions, on_read: OnRead = ignore_progress) -> FoundUpkeep:
+def collect_upkeep(
+    project: Project, choice: Choice, on_read: OnRead = ignore_progress, *, list_files: bool
+) -> FoundUpkeep:
     """What is due on the selected tables whose policy declares upkeep. Raises as ``locate``."""
-    now, specs, selection = int(time() * 1000), project.policies(options.paths), options.selection
+    now, specs, selection = int(time() * 1000), project.policies(choice.paths), choice.selection
     located = locate_tables(project, specs, selection)
     wanted = replace(located, tables=tuple(each for each in located.tables if each[0].upkeep is not None))
     failures = list[TableFailure]()
     losses = len(wanted.tables) <= MOST_WITH_LOSSES
     depths = partial(_depth, project, now=now, losses=losses)
-    make = partial(_made, project, now=now, list_files=options.list_files)
+    make = partial(_made, project, now=now, list_files=list_files)
     found = list(read_tables(project, wanted, depths, make, on_read, failures))
     named = {spec.name.text for spec, _ in wanted.tables}
     tables = sorted((table for _, (_, table) in found if table is not None), key=lambda table: table.name)

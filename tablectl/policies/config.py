@@ -67,7 +67,7 @@ THRIFT, WAREHOUSE = "thrift://", "warehouse://"
 """What the addresses of SQL endpoints begin with."""
 _LONGEST_ON_WAREHOUSE = 172_800
 """Seconds; docs.databricks.com, "STATEMENT_TIMEOUT"."""
-_LONGEST_SOAK = 10_080
+LONGEST_SOAK = 10_080
 """The maximum number of minutes for which tables are watched: a week."""
 _CLUSTER = re.compile(r"[A-Za-z0-9_-]{1,100}")
 _WAREHOUSE = re.compile(r"[A-Za-z0-9]{1,64}")
@@ -285,8 +285,8 @@ class RunSettings(FileSection):
     canary: Annotated[int, Field(ge=0, le=100_000, description=_CANARY), WHOLE] = setting(
         0, whole(0, 100_000, _CANARY), "--canary", metavar="N"
     )
-    soak: Annotated[float, Field(ge=0, le=_LONGEST_SOAK, description=_SOAK), MINUTES] = setting(
-        10.0, number(0, _LONGEST_SOAK, _SOAK), "--soak", metavar="MINUTES"
+    soak: Annotated[float, Field(ge=0, le=LONGEST_SOAK, description=_SOAK), MINUTES] = setting(
+        10.0, number(0, LONGEST_SOAK, _SOAK), "--soak", metavar="MINUTES"
     )
     stop_if_failed: Annotated[int, Field(ge=0, le=100_000, description=_FAILED), WHOLE] = setting(
         1, whole(0, 100_000, _FAILED), "--stop-if-failed", metavar="N"

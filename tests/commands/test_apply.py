@@ -17,10 +17,10 @@ from tablectl.applying import run as run_module
 from tablectl.applying import silent_writers
 from tablectl.applying.events import RunEvent
 from tablectl.commands import show
-from tablectl.commands.apply import ApplyOptions
-from tablectl.commands.command import function
 from tablectl.commands.output import Output
+from tablectl.commands.parameters import function
 from tablectl.commands.progress_display import Lines
+from tablectl.commands.run_plan import RunOptions, When, Within
 from tablectl.engine import spark
 from tablectl.engine.local_spark import INSTALL
 from tablectl.leases.acquire import Claim
@@ -210,7 +210,7 @@ def test_proceed_goes_on_over_them_and_says_so_in_every_commit(
 @pytest.mark.parametrize("reason", ["", "  ", "\x1b[2J"])
 def test_proceed_wants_a_reason(cli: Cli, lake: Repository, reason: str) -> None:
     result = cli("apply", "--yes", "--proceed", reason)
-    assert (result.code, "--proceed needs a reason" in result.err) == (64, True)
+    assert (result.code, "'--proceed': needs a reason" in result.err) == (64, True)
 
 
 # Hooks
@@ -646,6 +646,8 @@ def test_an_interrupt_anywhere_else_is_one_word(cli: Cli, monkeypatch: pytest.Mo
     ],
 )
 def test_the_time_to_wait_for_a_quiet_moment(given: dict[str, Any], seconds: float | None) -> None:
-    found: list[float | None] = []
-    function(ApplyOptions)(lambda options: found.append(options.quiet))(**given)
-    assert found == [seconds]
+    @function
+    def waits(when: When = None, within: Within = None) -> float | None:
+        return RunOptions(when=when, within=within).quiet
+
+    assert waits(**given) == seconds

@@ -7,7 +7,7 @@ import shlex
 
 import pytest
 
-from tablectl.commands.command_line import COMMANDS, FIRST, OLD
+from tablectl.commands.command_line import COMMANDS, FIRST
 from tablectl.commands.output import Output
 from tests.commands.conftest import Cli, Repository
 from tests.program import PROGRAM, commands
@@ -98,8 +98,6 @@ def test_the_commands_that_most_people_need_come_first(cli: Cli) -> None:
 
 def test_options_stand_in_groups_with_the_command_s_own_first(cli: Cli) -> None:
     for words in (("plan",), ("apply",)):
-        if words[0] in OLD:
-            continue
         assert list(panels(cli(*words, "--help").out)) == [
             "Arguments",
             "Options",
@@ -117,7 +115,7 @@ def test_an_option_has_one_spelling_in_all_commands() -> None:
         for each in command.params:
             if each.param_type_name == "option" and path != ("window", "break"):
                 spelled.setdefault((each.opts or each.secondary_opts)[0], set()).add(
-                    (each.name.replace("format", "form").replace("out", "file"), (each.metavar or "").partition(".")[0])
+                    (each.name, (each.metavar or "").partition(".")[0])
                 )
     assert {name: sorted(found) for name, found in spelled.items() if len(found) > 1} == {}
 

@@ -11,9 +11,7 @@ import pytest
 import yaml
 from databricks.sdk.config import Config as Login
 
-from tablectl.commands.apply import ApplyCommandOptions
-from tablectl.commands.command_line import run_cli
-from tablectl.policies.declare_setting import settings_of
+from tablectl.commands.command_line import load_command, run_cli
 from tablectl.policies.read_config import load_config
 from tablectl.policies.repository import load_specs
 from tests.docs.pages import ROOT, blocks
@@ -69,7 +67,7 @@ def test_a_job_uses_inputs_of_the_action_and_variables_of_the_login(name: str) -
     assert job["permissions"]["id-token"] == "write"
     read = {each.env for each in Login.attributes()}
     assert {**workflow["env"], **job["env"]}.keys() <= read
-    flags = {flag for _, about in settings_of(ApplyCommandOptions) for flag in about.flags}
+    flags = {flag for each in load_command("apply").params for flag in each.opts}
     assert set(re.findall(r"--[a-z-]+", step["with"].get("arguments", ""))) <= flags
 
 
