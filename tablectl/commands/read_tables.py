@@ -21,6 +21,7 @@ from tablectl.log.parallel import in_order, threads_for
 from tablectl.log.reader import Reading, ReadRequest, read_each
 from tablectl.model.errors import EngineError, LiveError, MissingError, TablectlError, of_table
 from tablectl.model.patterns import (
+    ANY_DEPTH,
     CatalogPattern,
     PathPattern,
     TablePattern,
@@ -41,6 +42,8 @@ _ALL = Selection()
 _RIGHTS = "check the pattern and the rights of the login: a catalog lists only the tables that the login may see"
 NO_TABLE = "matches no table"
 """Why a pattern of the command line failed."""
+NO_TABLE_BELOW = "holds no Delta table: no folder in it has a _delta_log"
+"""The same of a folder or an address."""
 _TOO_FEW = f"{_RIGHTS}. If there are none yet, declare `may_be_empty: true` under the pattern"
 
 _Made = TypeVar("_Made")
@@ -215,6 +218,8 @@ def _fits(pattern: Layer, count: int) -> bool:
 
 def _too_few(pattern: Layer, count: int) -> TableFailure:
     """A catalog lists only what the login may see. So fewer tables than declared can mean a lost right."""
+    if isinstance(pattern.target, PathPattern) and pattern.target.steps == (ANY_DEPTH,):
+        return TableFailure(name=pattern.target.base, message=NO_TABLE_BELOW)
     if pattern.source.file == ASKED:
         return TableFailure(name=pattern.text, message=NO_TABLE, hint=_RIGHTS)
     least, place = pattern.min_tables, f"{pattern.source.file}:{pattern.source.line}"

@@ -34,6 +34,7 @@ from tablectl.policies.yaml_nodes import SourceFile
 from tablectl.support.files import NotRegularError, TooLargeError, read_regular
 
 _SUFFIXES = (".yaml", ".yml")
+_TABLE = "here stands a file of policies, or their folder; one table is `--select {name}`"
 _START = "to start here: `tablectl init`, or `tablectl import TABLES… --out policies/tables.yaml` for live tables"
 
 
@@ -56,12 +57,19 @@ def find_files(paths: Sequence[Path], problems: list[Problem], root: str = "") -
         inside = tuple(_walk(path, problems, root)) if _is_directory(path) else (path,)
         if not inside:
             hint = "name a file, or the directory that holds the policies"
+            if any(any(path.glob("*/" * depth + "_delta_log")) for depth in range(4)):
+                hint = "it holds tables: `tablectl check` and `tablectl status` take such a folder"
             problems.append(Problem(shown_path(path), 0, 0, "no *.yaml or *.yml file in this directory", hint))
         for file in inside:
             found.setdefault(os.path.realpath(file), file)
     if not paths:
         problems.append(Problem("policies", 0, 0, "no files to read", "name the directory that holds the policies"))
     return tuple(sorted(found.values()))
+
+
+def _is_name(text: str) -> bool:
+    """Whether a text looks like the name of a table, and not like a file."""
+    return "/" not in text and "." in text.strip(".") and not text.endswith((".yaml", ".yml", ".json"))
 
 
 def _is_directory(path: Path) -> bool:
@@ -133,7 +141,9 @@ def read_bytes(path: Path, problems: list[Problem], missing: bytes | None = None
             problems.append(Problem(file, 0, 0, "a link that leads nowhere"))
             return None
         if missing is None:
-            problems.append(Problem(file, 0, 0, "no such file or directory", _START))
+            problems.append(
+                Problem(file, 0, 0, "no such file or directory", _TABLE.format(name=file) if _is_name(file) else _START)
+            )
         return missing
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
@@ -347,6 +357,11 @@ def _targets(text: str, catalog: str, variables: Variables) -> tuple[Target, ...
     """The table or the pattern of a text. A place can be a table itself, or hold tables at any depth. A folder that
     exists is a place, whatever its name.
     """
+    above, log, _ = f"{text}/".partition("/_delta_log/")
+    if log:
+        raise UsageError(f"{text!r} is in the log of a table", f"name the folder of the table: {above}")
+    if os.path.isfile(text):  # noqa: PTH113  # a text, not a path yet
+        raise UsageError(f"{text!r} is a file", "name the folder of a table, or one that holds tables")
     try:
         place = _place_of(variables.expand(text) if text.startswith("${") else text, catalog)
         if place is None:

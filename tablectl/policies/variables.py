@@ -239,11 +239,17 @@ _PART = re.compile(rf"`((?:[^`]|``)*)`(?!`)|((?:[A-Za-z0-9_*?]|\[[^\]`.]*\]|{VAR
 _QUOTED = re.compile(r"`(?:[^`]|``)*`")
 
 
+_BARE_LOCATION = re.compile(r"(?:\$\{\w+\}/|\.{0,2}/|~/|[a-z][a-z0-9+.-]*://)[^`]*\Z", re.ASCII)
+"""A key that is a location as people type it."""
+
+
 def read_table_key(text: str, variables: Variables, catalog: str) -> Target:
     """The table or pattern that a key of ``tables`` names. Two parts mean schema and table in ``catalog``.
 
     Raises ``NameSyntaxError`` and ``UndefinedVariableError``.
     """
+    if _BARE_LOCATION.match(text):
+        raise NameSyntaxError(f"{text!r}: write a location as delta.`{text}`")
     path = _PATH.fullmatch(text)
     globs = re.sub(VARIABLE, "", path[1] if path else _QUOTED.sub("", text))
     if not any(char in globs for char in MAGIC):

@@ -205,3 +205,25 @@ def test_a_folder_is_a_place_in_a_repository_too(cli: Cli, repo: Repository) -> 
     for place in ("lake", "my-lake", "lake/orders", "orders"):
         assert "(L006)" in cli("check", place).out, place
     assert 'no policy names a table "nothing"' in cli("check", "nothing").err
+
+
+def test_a_place_without_tables_is_answered_in_a_sentence(repo: Repository, cli: Cli) -> None:
+    orders = repo.table("sales/orders")
+    (repo.root / "empty").mkdir()
+    (repo.root / "file").write_text("")
+    ran = cli("check", "empty")
+    assert ran.code == 1
+    assert f"{repo.root / 'empty'}: holds no Delta table" in " ".join(ran.out.split())
+    for place, said, hint in (
+        ("file", "is a file", "name the folder of a table"),
+        (f"{orders}/_delta_log", "is in the log of a table", f"name the folder of the table: {orders}"),
+        (f"{orders}/_delta_log/00000000000000000000.json", "is in the log of a table", f"{orders}\n"),
+    ):
+        ran = cli("check", place)
+        assert (ran.code, said in ran.err, hint in ran.err) == (64, True, True), ran.err
+
+
+def test_a_place_where_files_of_policies_stand_is_answered_with_what_takes_it(repo: Repository, cli: Cli) -> None:
+    repo.table("sales/orders")
+    assert "it holds tables: `tablectl check`" in cli("plan", str(repo.lake)).err
+    assert "one table is `--select sales.orders`" in cli("plan", "sales.orders").err

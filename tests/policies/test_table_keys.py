@@ -56,6 +56,8 @@ def test_keys(text: str, target: object) -> None:
         ("lake.`a`*.b", "unexpected '\\*'"),
         ("lake..*", "unexpected '.'"),
         ("/data/*", "write a location as delta.`/data/\\*`"),
+        ("${LAKE}/sales/orders", r"write a location as delta.`\$\{LAKE\}/sales/orders`"),
+        ("s3://lake/*", r"write a location as delta.`s3://lake/\*`"),
         ("lake.*.", "an empty part"),
         ("delta.`/a/[.][.]/*`", "has a .. or . step"),
         ("delta.`/*/[.]/b`", "has a .. or . step"),
