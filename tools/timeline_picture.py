@@ -12,9 +12,10 @@ import sys
 from dataclasses import fields
 from pathlib import Path
 
-from tablectl.documents.document import Timeline
+from tablectl.documents.document import Picture, Timeline, page
 from tablectl.model.run_report import TableRun
-from tablectl.reports.document_html import picture_svg
+from tablectl.reports.document_html import document_html
+from tablectl.reports.report_context import Context
 from tablectl.reports.run_document import timeline
 from tablectl.support.json_text import read_json, write_json
 from tablectl.support.typed_json import read_record
@@ -44,8 +45,9 @@ _GATES = (
 
 def picture(line: Timeline, name: str) -> str:
     """The picture as a file, with a title and a description for people who do not see it."""
-    svg = picture_svg(line, name)
-    inside = svg[svg.index(">") + 1 : svg.rindex("</svg>")]
+    report = document_html(page(name, Picture(line, name), record=None), Context())
+    start = report.index(">", report.index("<svg")) + 1
+    inside = report[start : report.index("</svg>", start)]
     told = " ".join(f"{each.when}: {each.kind}: {each.text}." for each in line.events)
     used = [each for each in _GATES if each[0] in {bar.kind for bar in line.gates}]
     legend = "".join(

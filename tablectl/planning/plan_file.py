@@ -284,6 +284,8 @@ def merge_plans(plans: Sequence[tuple[str, Plan]]) -> Plan:
         unchanged=tuple(unchanged),
         standing=tuple(sorted((each for _, plan in plans for each in plan.standing), key=lambda each: each.name)),
         unmatched=tuple(sorted(unmatched)),
+        besides=tuple(sorted({each for _, plan in plans for each in plan.besides}, key=lambda each: each.name)),
+        compared=any(plan.compared for _, plan in plans),
     )
 
 

@@ -20,6 +20,7 @@ from tablectl.documents.style import plural
 from tablectl.model.plan import Change, Plan, TableFailure
 from tablectl.model.run_report import RunReport
 from tablectl.model.safe_text import natural_key, value_text
+from tablectl.reports.besides_document import BesidesGroup, besides_groups
 from tablectl.reports.document_markdown import code, words
 from tablectl.reports.report_context import Context
 from tablectl.reports.table_groups import Group
@@ -54,12 +55,18 @@ Records = Mapping[str, GroupRecord]
 """The groups of a plan by a short digest of weight and changes."""
 
 
-def records_of(groups: Iterable[Group], failures: Sequence[TableFailure]) -> Records:
+def records_of(
+    groups: Iterable[Group], failures: Sequence[TableFailure], besides: Iterable[BesidesGroup] = ()
+) -> Records:
     """The records of a plan's groups; tables that cannot be read are one group."""
     found: dict[str, list[Group]] = {}
     for group in groups:
         found.setdefault(_key(group), []).append(group)
     records = {key: _record(same) for key, same in found.items()}
+    for each in besides:
+        title = _title(each.tables[0].changes) if each.tables[0].changes else f"{each.state} is declared"
+        key = _short_digest([each.state, title, *map(repr, each.tables[0].changes)])
+        records[key] = GroupRecord(each.state, title, len(each.names), _digest_of(each.names))
     if failures:
         names = [each.name for each in failures]
         records[_NOT_READABLE] = GroupRecord(_NOT_READABLE, "the log cannot be read", len(names), _digest_of(names))
@@ -138,7 +145,9 @@ def _shown(group: GroupRecord) -> str:
 
 def end_of_plan(plan: Plan, groups: Sequence[Group], context: Context) -> CommentEnd:
     """Of a plan, whose masked values are hidden already."""
-    foot = f"{group_list(records_of(groups, plan.failures))}\n{_plan_foot(plan, context)}".lstrip()
+    foot = (
+        f"{group_list(records_of(groups, plan.failures, besides_groups(plan)))}\n{_plan_foot(plan, context)}".lstrip()
+    )
     return CommentEnd(foot, _where_plan(plan, context), _RESERVED)
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from markupsafe import Markup, escape
 
-from tablectl.documents.document import Cell, Document, Timeline
+from tablectl.documents.document import Cell, Document
 from tablectl.documents.style import plural
 from tablectl.model.safe_text import Code, escape_markup, printable
 from tablectl.reports.report_context import Context
@@ -52,13 +52,6 @@ def document_html(document: Document, context: Context) -> str:
 def fragment_html(document: Document) -> str:
     """The verdict and the overview as a part of another page, such as a notebook: no style, no script."""
     return escape_markup(_environment().get_template("fragment.html.j2").render(document=document))
-
-
-def picture_svg(line: Timeline, name: str) -> str:
-    """The timeline of a run as SVG without colours."""
-    module: Any = _environment().get_template("blocks.html.j2").module
-    figure = str(module.picture(line, name))
-    return escape_markup(figure[figure.index("<svg") : figure.index("</svg>") + len("</svg>")])
 
 
 def _facts(document: Document, context: Context) -> list[tuple[str, Cell]]:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tablectl.reports.comment_parts import read_groups
 from tests.commands.conftest import Cli, Repository
 from tests.commands.log_lake import SPARK, append, create, set_property
 
@@ -194,3 +195,34 @@ def test_a_plan_that_overwrites_what_others_set_says_who(repo: Repository, cli: 
     comment = reports(cli)[1]
     assert "overwrites what others set on 1 table" in comment
     assert "overwrites <code>retention.log</code>, set by Delta Spark 4.4.0 on 2023-11-14 in version 2" in comment
+
+
+def test_the_plans_of_shards_keep_what_a_merge_turns_on(
+    repo: Repository, cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = ("orders", "visits", "clicks")
+    for name in names:
+        repo.table(name, properties=_HOUR)
+    base(repo, monkeypatch, *((name, "{tags: [a]}") for name in (*names, "gone")))
+    repo.policies(dict.fromkeys(names, "{tags: [a], upkeep: {vacuum: {every: 1 day}}}"))
+    for shard in (1, 2):
+        assert cli("plan", "--shard", f"{shard}/2", "--out", f"{shard}.json").code == 0
+    assert cli("plan", "--merge", "1.json", "2.json", "--out", "merged.json").code == 0
+    assert cli("plan", "--out", "whole.json").code == 0
+    merged, whole = (json.loads(Path(each).read_text()) for each in ("merged.json", "whole.json"))
+    assert merged == whole
+    assert len(whole["besides"]) == 4
+
+
+def test_the_next_comment_says_what_is_new_besides_settings(
+    repo: Repository, cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    repo.table("orders", properties=_HOUR)
+    base(repo, monkeypatch, ("orders", "{tags: [a]}"))
+    comments = []
+    for policy in ("{tags: [a]}", "{tags: [a], upkeep: {vacuum: {every: 1 day}}}"):
+        repo.policies({"orders": policy})
+        comments.append(reports(cli)[1])
+    old, new = map(read_groups, comments)
+    assert old == {}
+    assert [each.weight for each in (new or {}).values()] == ["upkeep"]

@@ -14,7 +14,10 @@ from tablectl.documents.style import Style
 from tablectl.insight.conflict_context import Assumption
 from tablectl.insight.conflict_report import ConflictReport, conflict_report, document_of_conflicts
 from tablectl.model.table import LiveTable
+from tablectl.reports.document_html import document_html
+from tablectl.reports.document_markdown import document_markdown
 from tablectl.reports.document_text import document_text
+from tablectl.reports.report_context import Context
 from tablectl.support.typed_json import json_form
 
 Golden = Callable[[str, str], None]
@@ -115,3 +118,13 @@ def test_for_machines(found: ConflictReport, databricks: ConflictReport) -> None
     (row_level, *_) = conflicts_json(databricks)["views"][0]["row_level"]
     assert row_level == {"statement": "update", "holds": False, "sources": "D43", "why_not": "deletion vectors are off"}
     assert set(pairs) <= {(a, b) for a in plain["operations"] for b in plain["operations"]}
+
+
+def test_the_matrix_is_a_coloured_grid_in_pages_and_comments(found: ConflictReport) -> None:
+    document = document_of_conflicts(found)
+    page = document_html(document, Context())
+    assert "<title>INSERT after INSERT: commits</title>" in page
+    assert page.count('<rect class="bad"') == page.count(">X</text>") > 10
+    rows = re.findall(r"<tr><td>[a-z] [^<]*</td><td>([🟩🟨🟥⬜]+)</td></tr>", document_markdown(document))
+    assert {len(each) for each in rows} == {len(rows)}
+    assert rows[0] == "🟩" * len(rows)  # an INSERT conflicts with no write of rows

@@ -173,3 +173,20 @@ def test_a_loss_from_few_writes_is_unknown(one: Plan) -> None:
     text = flat(plan_text(plan, Style(width=200), now=SUNDAY))
     assert "unknown: too few to tell (2 writes in the log since 2026-10-23); a write like these can fail once" in text
     assert "failed writes" not in text
+
+
+def test_the_loss_by_hour_of_the_week_is_a_picture_in_pages_and_comments(one: Plan) -> None:
+    page = plan_html(one, Context(now=SUNDAY))
+    assert page.count('<rect class="good"') == 1  # the quiet hour
+    assert page.count('<rect class="bad"') == 167
+    assert "<title>Sunday 04:00–05:00 UTC: less than 0.1 failed writes, less than 1 s of work</title>" in page
+    comment = plan_markdown(one, Context(now=SUNDAY))
+    assert "<tr><td>Sun</td><td>🟥🟥🟥🟥🟥🟥🟥🟥</td></tr>" in comment  # the worst of three hours
+
+
+@pytest.mark.parametrize("known", [{"writes": 9}, {"quietest": None}, {"failed": (1.0,) * 168}])
+def test_a_picture_that_says_nothing_is_left_out(one: Plan, known: dict[str, object]) -> None:
+    table = one.tables[0]
+    assert table.loss is not None
+    plan = replace(one, tables=(replace(table, loss=replace(table.loss, **known)),))  # type: ignore[arg-type]
+    assert "by hour of the week" not in plan_html(plan, Context(now=SUNDAY))
