@@ -31,7 +31,6 @@ EXEMPT = {
     "applying/scheduler.py": "the queue of the whole run",
     "applying/shared_window.py": "the queue of the whole run",
     "commands/command_line.py": "the entry, which catches everything",
-    "policies/declare_setting.py": "reads options",
     "commands/parameters.py": "reads options",
     "commands/output.py": "prints",
     "documents/style.py": "prints",

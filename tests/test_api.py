@@ -221,10 +221,14 @@ def test_advice_is_read_without_an_engine_for_policies_and_further_tables(root: 
     named = tablectl.advise(tables=names[0], directory=root, variables={"ROOT": str(root)}, list_files=True, days=7)
     assert [each.commits for each in named.tables] == [found.tables[0].commits]
     assert engines == []
-    with pytest.raises(UsageError, match="`days` needs a number from 1 to 365, not 0"):
+    with pytest.raises(UsageError, match="`days` needs a whole number from 1 to 365, not 0"):
         tablectl.advise(days=0, directory=root)
     with pytest.raises(UsageError, match="`soak` needs a number from 0 to 10080, not -1"):
         tablectl.apply(directory=root, soak=-1)
+    for wrong in (2.5, True, "many", float("nan")):
+        with pytest.raises(UsageError, match="`days` needs a whole number"):
+            tablectl.advise(days=wrong, directory=root)  # type: ignore[arg-type]
+    assert tablectl.advise(days="7", directory=root, variables={"ROOT": str(root)}).exit_code == 0  # type: ignore[arg-type]
 
 
 def test_a_function_says_what_it_returns_and_which_parameters_it_has_not() -> None:

@@ -100,14 +100,17 @@ def checked(name: str, value: Any, takes: Any) -> Any:
         raise UsageError(f"`{name}` needs {' or '.join(map(repr, words))}, not {value!r}")
     if kinds == [bool] and not isinstance(value, bool):
         raise UsageError(f"`{name}` needs true or false, not {value!r}")
-    if about.min is not None and not _within(value, about.min, about.max):
-        bounds = f"at least {about.min}" if about.max is None else f"a number from {about.min} to {about.max}"
-        raise UsageError(f"`{name}` needs {bounds}, not {value!r}")
-    return value
-
-
-def _within(value: Any, least: float, most: float | None) -> bool:
-    return isinstance(value, int | float) and value >= least and (most is None or value <= most)
+    if about.min is None:
+        return value
+    with suppress(ValueError):
+        number = kinds[0](value) if isinstance(value, str) else value
+        whole = isinstance(number, int) and not isinstance(number, bool)
+        fits = whole or (kinds == [float] and isinstance(number, float))
+        if fits and about.min <= number and (about.max is None or number <= about.max):
+            return number
+    kind = "a number" if kinds == [float] else "a whole number"
+    bounds = f"of at least {about.min}" if about.max is None else f"from {about.min} to {about.max}"
+    raise UsageError(f"`{name}` needs {kind} {bounds}, not {value!r}")
 
 
 def texts(given: Any, name: str = "it") -> tuple[Any, ...]:

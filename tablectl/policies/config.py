@@ -36,8 +36,6 @@ from tablectl.model.plan import Severity
 from tablectl.model.store_options import CONCURRENCY, OPTIONS, SECRETS
 from tablectl.model.table_options import parse_size
 from tablectl.policies.catalog_config import CatalogConfig, why_no_catalog, why_not
-from tablectl.policies.declare_setting import given_settings, setting
-from tablectl.policies.field_types import Text, number, whole
 from tablectl.policies.own_rules import OWN_CODE, is_own_code, own_rule_codes
 from tablectl.policies.spelling_hints import did_you_mean, nearest
 from tablectl.policies.value_kinds import (
@@ -147,15 +145,6 @@ _REMOTE = (
 )
 
 
-@dataclass(frozen=True, kw_only=True)
-class ServerSettings(FileSection):
-    """Settings of the engine that a flag and a parameter of Python override."""
-
-    remote: Annotated[Annotated[str, Parsed(parse_remote)] | None, Field(description=_REMOTE)] = setting(
-        None, Text(parse=parse_remote, description=_REMOTE), "--remote", metavar="sc://HOST:PORT"
-    )
-
-
 def _property_pattern(text: str) -> str:
     if re.fullmatch(r"delta\.[A-Za-z0-9_.*-]{1,100}", text) is None or text == "delta.*":
         raise ValueError("begins with `delta.` and a part of the name")
@@ -163,9 +152,10 @@ def _property_pattern(text: str) -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
-class EngineConfig(ServerSettings):
+class EngineConfig(FileSection):
     """How statements reach the tables."""
 
+    remote: Annotated[Annotated[str, Parsed(parse_remote)] | None, Field(description=_REMOTE)] = None
     catalog: Annotated[Line, Field(description="The catalog of identifiers with two parts.")] = DEFAULT_CATALOG
     dialect: Annotated[
         str, Words(tuple(each.name for each in DIALECTS)), Field(description="The dialect of statements.")
@@ -282,18 +272,10 @@ _SILENT = "How many silent writers keep the others from starting; 0 is not a lim
 class RunSettings(FileSection):
     """Settings of the window that a flag of ``apply`` and a parameter of ``tablectl.apply`` override."""
 
-    canary: Annotated[int, Field(ge=0, le=100_000, description=_CANARY), WHOLE] = setting(
-        0, whole(0, 100_000, _CANARY), "--canary", metavar="N"
-    )
-    soak: Annotated[float, Field(ge=0, le=LONGEST_SOAK, description=_SOAK), MINUTES] = setting(
-        10.0, number(0, LONGEST_SOAK, _SOAK), "--soak", metavar="MINUTES"
-    )
-    stop_if_failed: Annotated[int, Field(ge=0, le=100_000, description=_FAILED), WHOLE] = setting(
-        1, whole(0, 100_000, _FAILED), "--stop-if-failed", metavar="N"
-    )
-    stop_if_silent: Annotated[int, Field(ge=0, le=100_000, description=_SILENT), WHOLE] = setting(
-        0, whole(0, 100_000, _SILENT), "--stop-if-silent", metavar="N"
-    )
+    canary: Annotated[int, Field(ge=0, le=100_000, description=_CANARY), WHOLE] = 0
+    soak: Annotated[float, Field(ge=0, le=LONGEST_SOAK, description=_SOAK), MINUTES] = 10.0
+    stop_if_failed: Annotated[int, Field(ge=0, le=100_000, description=_FAILED), WHOLE] = 1
+    stop_if_silent: Annotated[int, Field(ge=0, le=100_000, description=_SILENT), WHOLE] = 0
 
 
 def _upkeep_seconds(text: str) -> float:
@@ -703,17 +685,9 @@ def environment_variables(section: FileSection | None = None, above: Keys = ()) 
             yield "_".join(("TABLECTL", *keys)).upper(), keys
 
 
-OVERRIDDEN: Mapping[type[Any], str] = MappingProxyType({ServerSettings: "engine", RunSettings: "window"})
-"""The settings that a caller may give, and their section."""
-
-
 def with_settings(config: Config, given: Mapping[str, Any]) -> Config:
     """The configuration with the settings that flags or parameters give, which have the highest precedence."""
-    engine = given_settings(EngineConfig, ServerSettings, given)
-    alone: dict[str, Any] = {"thrift": None, "warehouse": None} if engine else {}
-    window = given_settings(WindowConfig, RunSettings, given)
-    return replace(
-        config,
-        engine=replace(config.engine, **engine, **alone),
-        window=replace(config.window, **window),
-    )
+    window = {name: value for name, value in given.items() if name != "remote"}
+    if "remote" in given:
+        config = replace(config, engine=replace(config.engine, remote=given["remote"], thrift=None, warehouse=None))
+    return replace(config, window=replace(config.window, **window))

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
-from tablectl.policies.config import OVERRIDDEN, config_schema, environment_variables
-from tablectl.policies.declare_setting import settings_of
+from tablectl.policies.config import config_schema, environment_variables
 from tablectl.policies.value_kinds import number_text
 from tests.docs.pages import ROOT
+from tests.program import commands
 
 Schema = dict[str, Any]
 PAGE = ROOT / "docs" / "generated" / "settings.md"
@@ -76,10 +77,11 @@ def _default(about: Schema) -> str:
 
 def page() -> str:
     variables = {keys: name for name, keys in environment_variables()}
-    overriding: dict[tuple[str, ...], str] = {
-        (place, each.name): f"`{about.flags[0]}`, `{each.name}`"
-        for record, place in OVERRIDDEN.items()
-        for each, about in settings_of(record)
+    overriding = {
+        tuple(key.split(".")): f"`{each.opts[0]}`, `{each.name}`"
+        for _, command in commands()
+        for each in command.params
+        for key in re.findall(r"Default: `(\w+\.\w+)`", getattr(each, "help", "") or "")
     }
     lines = [
         (
