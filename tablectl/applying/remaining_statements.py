@@ -71,7 +71,7 @@ def remaining_statements(
     pending = [change for change, where in standings if where is ChangeState.PENDING]
     options = plan.basis.options
     basis = basis_of(live, options, plan.basis.runtime)
-    _check(refusals_for(pending, live, dialect, options, operations_for(pending, basis)))
+    _check(refusals_for(pending, live, dialect, options, basis, operations_for(pending, basis)))
     changes = [current(change, live) for change in pending]
     derived = derive_table(changes, basis, named or plan.table, dialect)
     _check(protocol_refusals(derived))

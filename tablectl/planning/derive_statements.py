@@ -72,14 +72,15 @@ def refusals_for(
     live: LiveTable,
     dialect: str,
     options: TableOptions = NO_OPTIONS,
+    basis: Basis | None = None,
     operations: Sequence[PlannedOperation] | None = None,
 ) -> tuple[Refusal, ...]:
-    """The changes that this table cannot take. Each change is checked together with all the others. ``operations`` are
-    theirs, if they are known already.
+    """The changes that this table cannot take. Each change is checked together with all the others. ``basis`` is that
+    of the table, and ``operations`` are those of the changes, if they are known already.
     """
     if live.unknown:
         return _not_known(changes, live)
-    basis = basis_of(live, options)
+    basis = basis or basis_of(live, options)
     planned = operations_for(changes, basis) if operations is None else operations
     ids = frozenset(change.id for change in changes)
     target = ChangeTarget(dialect, _properties_after(planned), options, ids, tuple(each.operation for each in planned))
@@ -192,9 +193,8 @@ def _order(
     operations: Sequence[PlannedOperation], basis: Basis, table: TableName, dialect: str
 ) -> Iterator[tuple[Statement, Operation]]:
     """The statements of one table in run order, each with its operation."""
-    planned = _settle(
-        [replace(each, phase=phase_of(each.operation.commits(basis), basis, dialect).phase) for each in operations]
-    )
+    phases = (phase_of(each.operation.commits(basis), basis, dialect).phase for each in operations)
+    planned = _settle([_in_phase(each, phase) for each, phase in zip(operations, phases, strict=True)])
     for phase in Phase:
         for group in _groups([each for each in planned if each.phase is phase], basis):
             operation = _merged([each.operation for each in group])
@@ -222,12 +222,16 @@ def _settle(operations: list[PlannedOperation]) -> list[PlannedOperation]:
     """
     while True:
         settled = [
-            replace(each, phase=strictest(each.phase, *(other.phase for other in operations if _needs(each, other))))
+            _in_phase(each, strictest(each.phase, *(other.phase for other in operations if _needs(each, other))))
             for each in operations
         ]
         if settled == operations:
             return operations
         operations = settled
+
+
+def _in_phase(planned: PlannedOperation, phase: Phase) -> PlannedOperation:
+    return planned if planned.phase is phase else replace(planned, phase=phase)
 
 
 def _needs(one: PlannedOperation, other: PlannedOperation) -> bool:

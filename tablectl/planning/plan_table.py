@@ -125,10 +125,11 @@ def fails_writers(policy: Policy, live: LiveTable, dialect: str, options: TableO
 
 def changes_fail_writers(changes: Sequence[Change], live: LiveTable, dialect: str, options: TableOptions) -> bool:
     """As ``fails_writers``, for known changes. False if they are refused anyway."""
-    if refusals_for(changes, live, dialect, options):
-        return False
     basis = basis_of(live, options)
-    operations = (each.operation for each in operations_for(changes, basis))
+    planned = operations_for(changes, basis)
+    if refusals_for(changes, live, dialect, options, basis, planned):
+        return False
+    operations = (each.operation for each in planned)
     return any(phase_of(each.commits(basis), basis, dialect).phase is not Phase.FREE for each in operations)
 
 
@@ -186,10 +187,11 @@ def changes_depend_on_writers(
     changes: Sequence[Change], live: LiveTable, dialect: str, options: TableOptions, *, refused: bool = False
 ) -> bool:
     """As ``writers_matter``, for known changes. False if they are refused anyway."""
-    if refusals_for(changes, live, dialect, options):
-        return False
     basis = basis_of(live, options)
-    operations = [each.operation for each in operations_for(changes, basis)]
+    planned = operations_for(changes, basis)
+    if refusals_for(changes, live, dialect, options, basis, planned):
+        return False
+    operations = [each.operation for each in planned]
     if any(isinstance(each, Repartition) for each in operations):
         return True
     return not refused and any(depends_on_writers(each.commits(basis), basis, dialect) for each in operations)
@@ -213,7 +215,7 @@ def plan_table(
         return None
     basis = basis_of(live, options, runtime.text if runtime else "")
     operations = operations_for(changes, basis)
-    refusals = (*lock_refusals(changes, options), *refusals_for(changes, live, dialect, options, operations))
+    refusals = (*lock_refusals(changes, options), *refusals_for(changes, live, dialect, options, basis, operations))
     known = (changes, basis, live.name, dialect, operations)
     derived = refused_table(changes, basis, operations, dialect) if refusals else derive_table(*known)
     refusals += (*consent_refusals(derived, dialect), *brought_back(policy, derived))
