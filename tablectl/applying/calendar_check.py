@@ -39,7 +39,7 @@ def outside(context: RunContext, plan: TablePlan, begun: datetime | None = None)
     said = f"the window ended at {_text(ended)}" if ended else "the calendar does not allow it now"
     opening = calendar.opening(now)
     coming = f"the next one begins at {_text(opening)}" if opening else "there is none within a year"
-    hint = "run again then, or with `--wait MINUTES`; `--override REASON` runs at any time"
+    hint = "run again then, or with `--wait 30m`; `--override REASON` runs at any time"
     return End(RunOutcome.NO_WINDOW, f"{said}; {coming}", hint)
 
 

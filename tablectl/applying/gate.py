@@ -387,7 +387,7 @@ class GateKeeper:
                 raise
             except WindowError as error:
                 _log.warning("what was seen of the writers of %s was not recorded: %s", self._table, error.message)
-            hint = "run again when they are done, or wait longer (`window.drain`, `--wait MINUTES`)"
+            hint = "run again when they are done, or wait longer (`window.drain`, `--wait 30m`)"
             if left.guards and len(silent) == len(left.guards) and all(map(is_silent, left.guards, silent)):
                 hint = why_silent(left.guards, silent)
             raise StopTableError(RunOutcome.NO_WINDOW, message, f"{hint}; `--proceed REASON` goes on over them")

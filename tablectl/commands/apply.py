@@ -34,6 +34,7 @@ from tablectl.commands.parameters import (
     Yes,
     function,
     path_list,
+    read_as,
 )
 from tablectl.commands.plan import make_plan
 from tablectl.commands.project import SHARED, Project
@@ -45,6 +46,7 @@ from tablectl.commands.signals import stop_on_signals
 from tablectl.commands.user_files import read_plan, saved_plan
 from tablectl.documents.style import Style
 from tablectl.leases.clock import SystemClock
+from tablectl.model.calendar import read_minutes
 from tablectl.model.errors import ExitCode, TablectlError, UsageError
 from tablectl.model.plan import Plan
 from tablectl.model.run_report import RunReport
@@ -73,11 +75,12 @@ Soak = Annotated[
     float | None,
     typer.Option(
         "--soak",
-        metavar="MINUTES",
+        metavar="30m",
+        parser=read_as(partial(read_minutes, most=LONGEST_SOAK)),
         min=0,
         max=LONGEST_SOAK,
-        help="Minutes for which the logs of these tables are watched before the others start. Default: `window.soak`, "
-        "else 10.",
+        help="How long the logs of these tables are watched before the others start: 30m, 2h. Default: `window.soak`, "
+        "else 10m.",
         rich_help_panel=WHEN,
     ),
 ]
@@ -325,7 +328,7 @@ def _plan_to_apply(
     """
     of_a_canary = {name for name, value in asked.settings.items() if value is not None} - {"canary"}
     if of_a_canary and not project.config.window.canary:
-        raise UsageError("--soak and --stop-if-… are for --canary", "for example --canary 3 --soak 15")
+        raise UsageError("--soak and --stop-if-… are for --canary", "for example --canary 3 --soak 15m")
     specs = None
     if target.plan is None:
         specs = project.policies(target.paths)

@@ -31,7 +31,7 @@ from tablectl.log.reader import read_commits, read_table
 from tablectl.log.recent_commits import newest_row_version, row_versions, unnamed_files
 from tablectl.log.state import MemoryCache
 from tablectl.log.stream_checkpoint import read_streams
-from tablectl.model.calendar import parse_duration
+from tablectl.model.calendar import parse_duration, read_minutes
 from tablectl.model.catalog_answers import CatalogEntry
 from tablectl.model.commit import STATEMENT_ID, Commit
 from tablectl.model.errors import EngineError, PlanFileError, TablectlError, UsageError, of_table
@@ -171,10 +171,11 @@ Wait = Annotated[
     float,
     typer.Option(
         "--wait",
-        metavar="MINUTES",
+        metavar="30m",
+        parser=read_as(partial(read_minutes, most=LONGEST_WAIT)),
         min=0,
         max=LONGEST_WAIT,
-        help="Retry tables whose window could not be opened, for up to MINUTES.",
+        help="Retry tables whose window could not be opened, for so long: 30m, 2h; a number counts minutes.",
         rich_help_panel=WHEN,
     ),
 ]

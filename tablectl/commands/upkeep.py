@@ -46,7 +46,7 @@ from tablectl.commands.shallow_clones import CloneFinder
 from tablectl.leases.clock import today
 from tablectl.log.reader import Reading
 from tablectl.log.recent_commits import read_past_commits
-from tablectl.model.calendar import TableWindow
+from tablectl.model.calendar import TableWindow, read_minutes
 from tablectl.model.commit_contents import UnnamedFiles
 from tablectl.model.errors import ExitCode, UsageError
 from tablectl.model.expected_loss import hour_of_week
@@ -82,10 +82,11 @@ Wait = Annotated[
     float | None,
     typer.Option(
         "--wait",
-        metavar="MINUTES",
+        metavar="30m",
+        parser=read_as(partial(read_minutes, most=LONGEST_WAIT)),
         min=0,
         max=LONGEST_WAIT,
-        help="With --apply: retry tables whose window could not be opened, for up to MINUTES.",
+        help="With --apply: retry tables whose window could not be opened, for so long: 30m, 2h.",
         rich_help_panel=WHEN,
     ),
 ]

@@ -149,15 +149,16 @@ def seconds_of(text: str) -> int | None:
     )
 
 
-def read_minutes(text: str) -> float:
+def read_minutes(given: object, most: float) -> float:
     """The minutes of a length of time, or of a number, which counts minutes. Raises ``ValueError``."""
-    seconds = seconds_of(text)
-    if seconds is not None:
-        return seconds / 60
+    seconds = seconds_of(str(given))
     try:
-        return float(text)
+        minutes = float(str(given)) if seconds is None else seconds / 60
     except ValueError:
         raise ValueError("needs a length of time, such as 30m, or a number of minutes") from None
+    if not 0 <= minutes <= most:
+        raise ValueError(f"needs at least 0 and at most {most} minutes")
+    return minutes
 
 
 def parse_duration(text: str, most: timedelta = LONGEST) -> timedelta:

@@ -100,7 +100,7 @@ RULES: Mapping[str, SarifRule] = {
             "error",
             "The window could not be opened",
             "Another apply holds the table, its writers did not finish in time, a hook failed, or the calendar does "
-            "not allow it now. Run the same command again, or with `--wait MINUTES`. Or a gate may still be shut after "
+            "not allow it now. Run the same command again, or with `--wait 30m`. Or a gate may still be shut after "
             "the run: the result says what opens it.",
         ),
         SarifRule(

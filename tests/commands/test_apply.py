@@ -304,6 +304,9 @@ def test_wait_tries_again(cli: Cli, lake: Repository, fake_spark: FakeSpark, mon
     assert (result.code, tries) == (0, 3)
     assert "writers did not finish in time: trying again in 0 s" in result.err
     assert cli("apply", "--wait", "-1").code == 64
+    for text in ("30x", "", "1000001h", "nan"):
+        assert cli("apply", "--wait", text).code == 64, text
+    assert cli("apply", "--yes", "--wait", "30m", "--canary", "1", "--soak", "1h", "--select", "nothing").code in {0, 1}
 
 
 # Trouble
