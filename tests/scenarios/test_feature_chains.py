@@ -107,6 +107,7 @@ def test_a_suspended_table_is_freed_first(lake: Lake) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_a_mapping_there_and_back_and_there(lake: Lake) -> None:
     start = lake.create("id, named_struct('x', id) AS s, array(named_struct('y', id)) AS list", "CLUSTER BY (id)")
     before = lake.rows()

@@ -184,8 +184,15 @@ def session_of(request: pytest.FixtureRequest, spark: Any, connect_url: str, kin
     return session
 
 
-@pytest.mark.parametrize("kind", ["classic", "connect"])
-@pytest.mark.parametrize("launched", [True, False], ids=["tablectl-guard run", "guard_session"])
+@pytest.mark.parametrize(
+    ("launched", "kind"),
+    [
+        pytest.param(True, "connect", id="tablectl-guard run, connect"),
+        pytest.param(False, "classic", id="guard_session, classic"),
+        pytest.param(True, "classic", id="tablectl-guard run, classic", marks=pytest.mark.slow),
+        pytest.param(False, "connect", id="guard_session, connect", marks=pytest.mark.slow),
+    ],
+)
 def test_an_apply_is_never_guarded(
     request: pytest.FixtureRequest,
     spark: Any,
@@ -328,6 +335,7 @@ class Loop:
         self._thread.join(TIMEOUT)
 
 
+@pytest.mark.slow
 def test_unedited_jobs_race_with_applies_and_none_fails(lake: Lake) -> None:
     """Each job writes partitions of its own, so that only an apply could fail it."""
 

@@ -187,7 +187,9 @@ KINDS = {
 }
 
 
-@pytest.mark.parametrize("kind", [*KINDS, "foreachBatch"])
+@pytest.mark.parametrize(
+    "kind", ["append", "merge", *(pytest.param(each, marks=pytest.mark.slow) for each in ("update", "foreachBatch"))]
+)
 def test_an_apply_waits_for_a_guarded_write(lake: Lake, kind: str) -> None:
     write, mode, operation = KINDS.get(kind, (append, "append", "WRITE"))
     job = stream(lake, guard=True) if kind == "foreachBatch" else guarded(write, lake.place, mode)
@@ -205,7 +207,9 @@ def test_an_apply_waits_for_a_guarded_write(lake: Lake, kind: str) -> None:
     assert 90 in lake.rows().values()
 
 
-@pytest.mark.parametrize("kind", [*KINDS, "foreachBatch"])
+@pytest.mark.parametrize(
+    "kind", ["merge", "foreachBatch", *(pytest.param(each, marks=pytest.mark.slow) for each in ("append", "update"))]
+)
 def test_an_unguarded_write_fails_and_the_guarded_one_next_to_it_does_not(lake: Lake, kind: str) -> None:
     write = KINDS.get(kind, (append, "", ""))[0]
     rude_job: Any = stream(lake, guard=False) if kind == "foreachBatch" else lambda session: write(session, lake.place)

@@ -32,7 +32,7 @@ STEPS = [
     pytest.param("gate appends-only", marks=pytest.mark.slow),
     pytest.param("before purge-before", marks=pytest.mark.slow),
     "after purge-before",
-    "gate closed",
+    pytest.param("gate closed", marks=pytest.mark.slow),
     pytest.param("drained", marks=pytest.mark.slow),
     pytest.param("before closed-set", marks=pytest.mark.slow),
     "after closed-set",

@@ -72,7 +72,7 @@ CASES: tuple[Case, ...] = tuple(
 USUAL: frozenset[Case] = frozenset(
     (table, (one, first), (other, second))
     for table, one, first, other, second in (
-        ("vectors", "deletion_vectors", "dropped", "column_mapping", "name"),
+        ("vectors", "isolation", "Serializable", "column_mapping", "name"),
         ("plain", "deletion_vectors", "enabled", "row_tracking", "enabled"),
         ("plain", "clustering", "[id]", "uniform", "iceberg_v1"),
         ("numbered", "column_mapping", "name", "properties", "{delta.enableChangeDataFeed: true}"),

@@ -83,13 +83,10 @@ ACT: Mapping[Stranger, Callable[[Any, str, Path], None]] = MappingProxyType(
 
 SAMPLE = [
     ("copy", "copy", Stranger.SHORT_VACUUM),
-    ("copy", "gate closed", Stranger.SHORT_VACUUM),
     ("copy", "before closed-overwrite", Stranger.ENABLE_FEATURE),
-    ("copy", "before closed-overwrite", Stranger.APPEND_ONLY),
     ("copy", "before closed-overwrite", Stranger.RESTORE),
     ("rewrite", "before closed-overwrite", Stranger.MERGE),
     ("settings", "verify", Stranger.RESTORE_FIRST),
-    ("settings", "before closed-set", Stranger.REPLACE),
 ]
 
 

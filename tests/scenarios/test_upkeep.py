@@ -113,6 +113,7 @@ def test_guarded_writes_before_and_during_optimize_do_not_fail(aged: Aged) -> No
     assert aged.rows() == {**{number: number for number in range(FILES)}, 3: 177, 9: 90}
 
 
+@pytest.mark.slow
 def test_a_cron_job_next_to_the_same_write_fails_it(aged: Aged) -> None:
     """What upkeep is for: without a gate, the write loses."""
     with Writer(aged.spark, lambda session: merge(session, aged.place)) as writer:
