@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from datetime import date
+from decimal import ROUND_HALF_UP, Context
 from typing import Literal, get_args
 
 from tablectl.attributes.base import (
@@ -51,9 +53,12 @@ _IN_V2 = frozenset(
     | {"timestamp_ntz", "array", "map", "struct"}
 )
 _ONLY_IN_V3 = ("variant", "geometry", "geography")
-_QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"")
-_CALL = re.compile(r"\(|\bcurrent_", re.IGNORECASE)
-"""What makes a default an expression. Of ``1 + 1`` Delta itself says so before it commits."""
+_INTEGERS = {"byte": 31, "short": 31, "integer": 31, "long": 63}
+"""The bits that Delta reads the default of a column into."""
+_FLOAT = re.compile(r"\s*[+-]?(NaN|Infinity|(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?[fFdD]?)\s*")
+_HOUR = r"([01]\d|2[0-3]):[0-5]\d"
+_LOCAL_TIME = re.compile(rf"[\d-]{{10}}( {_HOUR}:[0-5]\d|T{_HOUR}(:[0-5]\d(\.\d{{1,9}})?)?)", re.ASCII)
+_OFFSET = re.compile(r"(Z|[+-]\d\d:\d\d(:\d\d)?)(\[[\w/]+\])?$")
 
 
 class Uniform(WordAttribute):
@@ -297,12 +302,14 @@ def _against_v3(change: Change, live: LiveTable, target: ChangeTarget) -> Iterat
             fix="leave `uniform` out",
             condition="INVALID_FIELD_NAME",
         )
-    computed = next((field for field in live.schema.fields if _CALL.search(_QUOTED.sub("", field.default))), None)
+    computed = next(
+        (each for each in live.schema.fields if each.default and not is_plain_literal(each.default, each.type)), None
+    )
     if computed:
         column = column_text((computed.name,))
         yield Reason(
             reason=f"column {column} has the default {value_text(computed.default)}, and Iceberg "
-            "compatibility V3 takes only literals as defaults",
+            f"compatibility V3 takes only plain literals of the type {computed.type} as defaults",
             fix=f"drop the default yourself first: ALTER TABLE … ALTER COLUMN {column} DROP DEFAULT",
             condition=f"{_VIOLATION}.UNSUPPORTED_DATA_TYPE",
         )
@@ -318,6 +325,50 @@ def _against_v3(change: Change, live: LiveTable, target: ChangeTarget) -> Iterat
             reason="the table has row tracking, and Delta turns on Iceberg compatibility V3 only together with it",
             fix="apply `row_tracking: disabled` first: the rows get new ids then",
         )
+
+
+def is_plain_literal(text: str, kind: str) -> bool:
+    """Whether Delta takes the default of a column as a literal: it reads the text by the column's type, without SQL
+    (``isLiteral`` of ``DeltaColumnDefaults.scala`` of Delta 4.4.0). So ``DATE'2020-01-01'``, ``NULL`` and ``1 + 1`` are
+    none.
+    """
+    digits = re.sub("[lL]$", "", text) if kind == "long" else text
+    quoted = text[1:-1] if len(text) > 1 and text[0] == text[-1] and text[0] in "'\"" else None
+    match kind.partition("(")[0]:
+        case "string" | "char" | "varchar":
+            return quoted is not None and (len(quoted) - len(quoted.rstrip("\\"))) % 2 == 0
+        case "byte" | "short" | "integer" | "long":
+            bits = _INTEGERS[kind]
+            return bool(re.fullmatch(r"[+-]?\d{1,19}", digits, re.ASCII)) and -(1 << bits) <= int(digits) < 1 << bits
+        case "float" | "double":
+            return bool(_FLOAT.fullmatch(text))
+        case "decimal":
+            return _is_decimal(text, *map(int, re.findall(r"\d+", kind)))
+        case "boolean":
+            return True  # Java reads any other text as false
+        case "binary":
+            return text[:1] not in {"x", "X"} or bool(re.fullmatch(r"('[0-9a-fA-F]*'|\"[0-9a-fA-F]*\")", text[1:]))
+        case "date":
+            return quoted is not None and _is_date(quoted)
+        case "timestamp" | "timestamp_ntz":
+            local = _OFFSET.sub("", quoted or "") if kind == "timestamp" and "T" in text else quoted or ""
+            return bool(_LOCAL_TIME.fullmatch(local)) and _is_date(local[:10])
+    return False
+
+
+def _is_decimal(text: str, precision: int, scale: int) -> bool:
+    """Whether the number fits without rounding, after it was rounded to the precision."""
+    if not re.fullmatch(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,9})?", text, re.ASCII):
+        return False
+    exponent = Context(prec=precision, rounding=ROUND_HALF_UP).create_decimal(text).normalize().as_tuple().exponent
+    return isinstance(exponent, int) and -exponent <= scale
+
+
+def _is_date(text: str) -> bool:
+    try:
+        return len(text) == len("2020-01-01") and date.fromisoformat(text) is not None
+    except ValueError:
+        return False
 
 
 def _readable(kind: str, version: int) -> bool:
