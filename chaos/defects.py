@@ -258,7 +258,7 @@ DEFECTS: tuple[Defect, ...] = (
     Defect(
         "what others undo before the end of the run is not looked for",
         "tablectl/applying/run.py",
-        "    runs |= _last_looks(context, todo, runs)\n",
+        "        runs |= _last_looks(context, todo, runs)\n",
         "",
         (f"{_APPLYING}/test_last_look.py",),
     ),

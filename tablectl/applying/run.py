@@ -87,30 +87,33 @@ def run_plan(context: RunContext, plan: Plan, unchanged: Sequence[OwedHookTable]
     What a run that died owes is run first, on all tables: those that are applied, those that cannot be, and
     ``unchanged``, those without changes.
     """
+    at, began = milliseconds(context.clock.utc()), context.clock.monotonic()
     applying = APPLYING.set(context.claim.run)
     try:
-        return _run_plan(context, plan, unchanged)
+        # Which tables can be changed: not one whose commits could be lost, or that cannot be read.
+        planned = [table for table in plan.tables if table.applies]
+        looks = {table.name: of_table(table.name, partial(_first_look, context, table)) for table in planned}
+        failed = {name: _failed(name, found) for name, found in looks.items() if isinstance(found, TablectlError)}
+        known = {name: found for name, found in looks.items() if not isinstance(found, TablectlError)}
+        check_places([(table, known[table.name][0]) for table in planned if table.name in known])
+        unsafe, notes = check_commit_drivers(context, [each for each in planned if each.name in known])
+        barred = {name: end.run(name) for name, end in unsafe.items()} | failed
+        barred |= _barred_together(context.config.together, plan.tables, barred)
+        todo = [table for table in planned if table.name not in barred]
+        positions = {table.name: known[table.name][1] for table in todo}
+        # What a run before owes, then the tables, then what can be said of them only afterwards.
+        settled = run_owed_hooks(context, [*map(_with_owed_hooks, plan.tables), *unchanged])
+        runs, canary = _run_in_stages(context, todo)
+        runs |= continued_streams(context, todo, runs, positions)
+        runs |= _last_looks(context, todo, runs)
     finally:
         APPLYING.reset(applying)
-
-
-def _run_plan(context: RunContext, plan: Plan, unchanged: Sequence[OwedHookTable]) -> RunReport:
-    at, began = milliseconds(context.clock.utc()), context.clock.monotonic()
-    planned = [table for table in plan.tables if table.applies]
-    looks = {table.name: of_table(table.name, partial(_first_look, context, table)) for table in planned}
-    failed = {name: _failed(name, found) for name, found in looks.items() if isinstance(found, TablectlError)}
-    known = {name: found for name, found in looks.items() if not isinstance(found, TablectlError)}
-    check_places([(table, known[table.name][0]) for table in planned if table.name in known])
-    unsafe, notes = check_commit_drivers(context, [each for each in planned if each.name in known])
-    barred = {name: end.run(name) for name, end in unsafe.items()} | failed
-    barred |= _barred_together(context.config.together, plan.tables, barred)
-    todo = [table for table in planned if table.name not in barred]
-    positions = {table.name: known[table.name][1] for table in todo}
-    settled = run_owed_hooks(context, [*map(_with_owed_hooks, plan.tables), *unchanged])
-    runs, canary = _run_in_stages(context, todo)
-    runs |= continued_streams(context, todo, runs, positions)
-    runs |= _last_looks(context, todo, runs)
-    runs |= barred | {table.name: _left_out(table) for table in plan.tables if table.refusals}
+    for table in plan.tables:
+        if table.refusals:
+            first = table.refusals[0]
+            end = End(RunOutcome.REFUSED, f"{first.change}: {first.reason}", first.fix)
+            barred[table.name] = replace(end.run(table.name), refusals=table.refusals)
+    runs |= barred
     runs = settled | {name: _after_settled(run, settled.get(name)) for name, run in runs.items()}
     return RunReport(
         run=context.stamp.run,
@@ -437,12 +440,6 @@ def _shares(table: str, other: str, outcome: RunOutcome) -> TableRun:
     shared = RunOutcome.INTERRUPTED if outcome in own else outcome
     message = f"stopped with {other} ({outcome}), with which it shares a window (`window.together`)"
     return End(shared, message, f"see {other}").run(table)
-
-
-def _left_out(table: TablePlan) -> TableRun:
-    first = table.refusals[0]
-    run = End(RunOutcome.REFUSED, f"{first.change}: {first.reason}", first.fix).run(table.name)
-    return replace(run, refusals=table.refusals)
 
 
 def _failed(table: str, error: Exception) -> TableRun:

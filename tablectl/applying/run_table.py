@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from tablectl.applying.constraint_violations import check_violations
 from tablectl.applying.copy_beside import (
     OutdatedCopyError,
     begin_copy,
@@ -49,7 +50,6 @@ from tablectl.applying.statement import (
 )
 from tablectl.applying.statement_turns import Lane, is_quick, lane_of
 from tablectl.applying.table_session import TableSession, ended, lease_lost, verified, was_reached
-from tablectl.attributes.constraints import violated_by
 from tablectl.delta.locations import canonical_location
 from tablectl.delta.schema import Schema, own_metadata
 from tablectl.engine.interface import MaySend
@@ -191,33 +191,6 @@ def _check_metadata(session: TableSession, live: LiveTable) -> None:
         f"the metadata changed since the plan: its catalog names version {now}{who}, and the plan saw {planned}",
         "plan again",
     )
-
-
-def check_violations(session: TableSession, missing: Sequence[Statement], live: LiveTable) -> None:
-    """Raise ``StopTableError`` if rows of this version violate a constraint that a statement adds. Each is counted once
-    in a run.
-    """
-    context, plan = session.context, session.plan
-    scanning = [each for each in missing if each.effect.scans and each.id not in session.counted]
-    ids = {change for statement in scanning for change in statement.serves}
-    rows = [(change, violated_by(change)) for change in plan.changes if change.id in ids]
-    session.counted |= {each.id for each in scanning}
-    if not rows:
-        return
-    session.tell("count", f"count the rows in the way of {', '.join(change.id for change, _ in rows)}")
-    place = f"{context.target(plan).sql} VERSION AS OF {live.version}"
-    found = context.engine.row(f"SELECT {', '.join(f'count_if({condition})' for _, condition in rows)}\nFROM {place}")
-    wrong = [
-        (each, condition, int(count or 0)) for (each, condition), count in zip(rows, found, strict=True) if count != "0"
-    ]
-    if wrong:
-        told = "; ".join(f"{count:,} rows violate {each.id} ({each.after})" for each, _, count in wrong)
-        condition = wrong[0][1]
-        raise StopTableError(
-            RunOutcome.REFUSED,
-            f"in version {live.version}, {told}",
-            f"find and correct them in {plan.table.sql}, where {condition}; or change the constraint, and plan again",
-        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -88,16 +88,12 @@ def _of_run(github: GitHub, origin: ArtifactOrigin, number: int) -> ReviewedPlan
     if run.get("event") != "workflow_dispatch" or run.get("head_branch") != origin.branch:
         made = f"{run.get('event')} on {run.get('head_branch')}"
         raise PlanFileError(f"{what} was made by {made}, and not by hand on {origin.branch}", BY_HAND)
-    _check_history(github, run, origin, what)
-    return ReviewedPlan(number, int(chosen["id"]), None)
-
-
-def _check_history(github: GitHub, run: Mapping[str, Any], origin: ArtifactOrigin, what: str) -> None:
-    """Check that a run's commit is in the history of the applied one. A tag may have the name of the branch."""
+    # Check that a run's commit is in the history of the applied one. A tag may have the name of the branch.
     head = str(run.get("head_sha"))
     compared = github.send("GET", f"compare/{head}...{origin.commit}") if _COMMIT.match(head) else None
     if not isinstance(compared, dict) or compared.get("status") not in {"ahead", "identical"}:
         raise PlanFileError(f"{what} was made of {head[:_SHORT]}, which is not in the history of this commit", BY_HAND)
+    return ReviewedPlan(number, int(chosen["id"]), None)
 
 
 def _of_merge(github: GitHub, origin: ArtifactOrigin) -> ReviewedPlan:

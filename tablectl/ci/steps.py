@@ -39,7 +39,7 @@ from tablectl.policies.read_config import BASE, ENV, ignored_keys, load_config
 from tablectl.reports.document_markdown import said
 from tablectl.reports.report_context import Context
 from tablectl.reports.sarif import problems_sarif
-from tablectl.reports.table_groups import Group, Weight, plan_groups
+from tablectl.reports.table_groups import Weight, plan_groups
 
 _DIGEST = re.compile(r"[0-9a-f]{64}\Z")
 _MOST_SAID = 10_000
@@ -162,7 +162,13 @@ def apply_step(job: CiJob) -> int:
     if any(each.partition("=")[0].startswith("--without") for each in job.arguments):
         raise UsageError("`arguments` has --without-policies", "a job has the policies: the plan is compared with them")
     plan = read_plan(plan_file)
-    _check_digest(plan, job.given("digest"))
+    reviewed = job.given("digest")
+    if not reviewed:
+        raise UsageError("INPUT_DIGEST is not set", "give this step the output `digest` of the step `find`")
+    if reviewed not in {CHOSEN, digest_of(plan)}:
+        raise PlanFileError(
+            f"the plan has the digest {digest_of(plan)[:12]}…, and the comment shows the plan {reviewed[:12]}…", BY_HAND
+        )
     named = job.environ.get(ENV, "") if job.named_env is None else job.named_env
     check_environment(plan, named)
     check_policies(plan, _digest(job, plan))
@@ -172,7 +178,9 @@ def apply_step(job: CiJob) -> int:
     ran = job.tablectl("apply", str(plan_file), *reports, *job.arguments)
     _summarize(job, "Apply", ran, report)
     job.output(exit_code=ran.code, artifact=f"{job.name}-run", folder=folder, report=report)
-    _tell(job, ran)
+    if ran.code:
+        ways = {int(code): text for code, text in _WAYS_OUT.items()}
+        job.tell("error", f"tablectl apply ended with exit code {ran.code}: {ways.get(ran.code, 'see the log')}")
     return ran.code
 
 
@@ -185,16 +193,6 @@ def _check_branch(job: CiJob) -> None:
         raise UsageError(
             f"plans are applied on {where} alone, and this job runs on {job.environ.get('GITHUB_REF') or 'no branch'}",
             "run the workflow on that branch, or name another one as `branch`",
-        )
-
-
-def _check_digest(plan: Plan, reviewed: str) -> None:
-    """Raise ``PlanFileError`` if the plan is not the one that the comment shows."""
-    if not reviewed:
-        raise UsageError("INPUT_DIGEST is not set", "give this step the output `digest` of the step `find`")
-    if reviewed not in {CHOSEN, digest_of(plan)}:
-        raise PlanFileError(
-            f"the plan has the digest {digest_of(plan)[:12]}…, and the comment shows the plan {reviewed[:12]}…", BY_HAND
         )
 
 
@@ -302,27 +300,19 @@ def _summarize(job: CiJob, title: str, ran: CommandResult, report: Path, sarif: 
         failed = f"{_output_block(f'{title}: failed', ran.err)}\n\n{marker(title.lower(), DEFAULT)}\n"
         report.write_text(failed, encoding="utf-8")
         if sarif is not None:
-            _mark_problems(job, sarif)
+            # Annotate the problems of the policies at their lines. There is no file if something else failed.
+            try:
+                with suppress(UsageError):  # the environment does not exist, which was already reported
+                    _project(job, job.named_env).policies()
+            except InputError as error:
+                sarif.write_text(
+                    problems_sarif(error.problems, Context(root=below_root(Path().absolute()))), encoding="utf-8"
+                )
     job.summary(report.read_text(encoding="utf-8"))
 
 
 def _output_block(title: str, text: str) -> str:
     return f"**⛔ {title}**\n\n{said(text[-_MOST_SAID:].strip() or 'nothing was said')}"
-
-
-def _mark_problems(job: CiJob, sarif: Path) -> None:
-    """Annotate the problems of the policies at their lines. There is no file if something else failed."""
-    try:
-        with suppress(UsageError):  # the environment does not exist, which was already reported
-            _project(job, job.named_env).policies()
-    except InputError as error:
-        sarif.write_text(problems_sarif(error.problems, Context(root=below_root(Path().absolute()))), encoding="utf-8")
-
-
-def _tell(job: CiJob, ran: CommandResult) -> None:
-    if ran.code:
-        ways = {int(code): text for code, text in _WAYS_OUT.items()}
-        job.tell("error", f"tablectl apply ended with exit code {ran.code}: {ways.get(ran.code, 'see the log')}")
 
 
 def _annotate(job: CiJob, plan: Plan) -> None:
@@ -346,13 +336,11 @@ def _annotate(job: CiJob, plan: Plan) -> None:
         if source and source.line and not posixpath.isabs(source.file):
             path = posixpath.normpath(posixpath.join(context.root, source.file))
             level = "warning" if group.weight <= Weight.IRREVERSIBLE else "notice"
-            job.annotate(level, _message(group), path, source.line)
-
-
-def _message(group: Group) -> str:
-    """What a group changes and what it does to others, in a few lines."""
-    count = f" and {plural(len(group.tables) - 1, 'more table')}" if len(group.tables) > 1 else ""
-    changes = "; ".join(f"{each.id}: {value_text(each.before)} → {value_text(each.after)}" for each in group.changes)
-    effects = "; ".join(each.text for each in group.effects)
-    text = f"{group.weight.word}: {group.first.name}{count}\n{changes}\n{effects}"
-    return "\n".join(map(printable, text[:_LONGEST_ANNOTATION].split("\n")))
+            # What a group changes and what it does to others, in a few lines
+            count = f" and {plural(len(group.tables) - 1, 'more table')}" if len(group.tables) > 1 else ""
+            changes = "; ".join(
+                f"{each.id}: {value_text(each.before)} → {value_text(each.after)}" for each in group.changes
+            )
+            effects = "; ".join(each.text for each in group.effects)
+            text = f"{group.weight.word}: {group.first.name}{count}\n{changes}\n{effects}"
+            job.annotate(level, "\n".join(map(printable, text[:_LONGEST_ANNOTATION].split("\n"))), path, source.line)

@@ -326,7 +326,12 @@ def _rates(flight: Mapping[int, float], period: Period, now: float) -> Shares:
         found = 0.0
         for group in _groups(count):
             length, total, square = (sum(each[index] for index in group) for each in (hours, sums, squares))
-            found += _leave_one_out(length, total, square, plain)
+            # The squared error if each hour of a kind is predicted from the others of its kind
+            others = max(length - 1, 0.0) + _COARSER
+            known = total + _COARSER * plain
+            found += (
+                (others + 1) ** 2 * square - 2 * (others + 1) * known * total + length * known * known
+            ) / others**2
         return found
 
     def means(count: int, coarser: Shares) -> Shares:
@@ -348,13 +353,6 @@ def _rates(flight: Mapping[int, float], period: Period, now: float) -> Shares:
 def _groups(count: int) -> Iterator[range]:
     """The hours of the week that are alike, if there are so many kinds of hours."""
     return (range(first, HOURS, count) for first in range(count))
-
-
-def _leave_one_out(hours: float, total: float, squares: float, coarser: float) -> float:
-    """The squared error if each hour of a kind is predicted from the others of its kind."""
-    others = max(hours - 1, 0.0) + _COARSER
-    known = total + _COARSER * coarser
-    return ((others + 1) ** 2 * squares - 2 * (others + 1) * known * total + hours * known * known) / others**2
 
 
 @lru_cache(maxsize=256)

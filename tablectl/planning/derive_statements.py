@@ -79,7 +79,11 @@ def refusals_for(
     of the table, and ``operations`` are those of the changes, if they are known already.
     """
     if live.unknown:
-        return _not_known(changes, live)
+        # No statement is planned for a table of which only the settings are known
+        names = ", ".join(live.unknown)
+        reason = f"the table asks for the reader feature{'s' * (len(live.unknown) > 1)} {names}, unknown to tablectl"
+        fix = "a newer tablectl may know it; until then, change the table yourself or drop the feature"
+        return tuple(Refusal(change=change.id, reason=reason, fix=fix) for change in changes)
     basis = basis or basis_of(live, options)
     planned = operations_for(changes, basis) if operations is None else operations
     ids = frozenset(change.id for change in changes)
@@ -90,14 +94,6 @@ def refusals_for(
         consent = _rewrite_refusal([each for each in planned if each.change == change.id], basis)
         found += [consent] if consent else []
     return tuple(dict.fromkeys(found))
-
-
-def _not_known(changes: Sequence[Change], live: LiveTable) -> tuple[Refusal, ...]:
-    """No statement is planned for a table of which only the settings are known."""
-    names = ", ".join(live.unknown)
-    reason = f"the table asks for the reader feature{'s' * (len(live.unknown) > 1)} {names}, unknown to tablectl"
-    fix = "a newer tablectl may know it; until then, change the table yourself or drop the feature"
-    return tuple(Refusal(change=change.id, reason=reason, fix=fix) for change in changes)
 
 
 def _properties_after(planned: Sequence[PlannedOperation]) -> Mapping[str, str | None]:

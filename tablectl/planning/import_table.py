@@ -61,7 +61,13 @@ def policy_of_table(
     refused = _refused(told, live, dialect)
     told = [refused.get(each[:2], each) if isinstance(each, tuple) else each for each in told]
     if live.catalog is not None:
-        told = _without_catalogs(told)
+        # Leaves out, in one line, what the catalog and Delta set on each managed table: a policy without it keeps it
+        theirs = [each for each in told if not isinstance(each, str) and _OF_CATALOG.get(each[:2]) == each[2]]
+        written = [each for each in told if isinstance(each, str) and each.endswith(WRITTEN)]
+        names = [*(key or name for name, key, _ in theirs), *(each.removesuffix(WRITTEN) for each in written)]
+        listed_names = ", ".join(each.rpartition(".")[2] for each in names)
+        line = f"{len(names)} settings of the catalog or Delta itself: {listed_names}"
+        told = [*(each for each in told if each not in {*theirs, *written}), *([line] if names else [])]
     return TableEntry(
         key=table_key(live.name, catalog),
         location=_location(live) if located and not live.name.is_path else None,
@@ -72,7 +78,9 @@ def policy_of_table(
 
 def values_of_table(live: LiveTable, dialect: str) -> Iterator[Declared | str]:
     """What is set on a table: values that a policy can declare each by itself, and reasons why others cannot be."""
-    yield from _attributes(live)
+    for entry in ATTRIBUTES:
+        for found in entry.imported(live):
+            yield found if isinstance(found, str) else _declaration(entry.value_type, *found)
     yield from _bounded(_properties(live, dialect))
 
 
@@ -95,29 +103,12 @@ def _refused(told: Iterable[_Imported], live: LiveTable, dialect: str) -> Mappin
     return {each: why[key] for each in given if (key := f"{each[0]}.{each[1]}" if each[1] else each[0]) in why}
 
 
-def _without_catalogs(told: list[_Imported]) -> list[_Imported]:
-    """Leaves out, in one line, what the catalog and Delta set on each managed table: a policy without it keeps it."""
-    theirs = [each for each in told if not isinstance(each, str) and _OF_CATALOG.get(each[:2]) == each[2]]
-    written = [each for each in told if isinstance(each, str) and each.endswith(WRITTEN)]
-    names = [*(key or name for name, key, _ in theirs), *(each.removesuffix(WRITTEN) for each in written)]
-    line = (
-        f"{len(names)} settings of the catalog or Delta itself: {', '.join(each.rpartition('.')[2] for each in names)}"
-    )
-    return [*(each for each in told if each not in {*theirs, *written}), *([line] if names else [])]
-
-
 def _location(live: LiveTable) -> str | None:
     """The location for the policy; ``None`` if no policy can declare it, in which case the catalog is asked."""
     try:
         return read_location(escape_variables(live.location), Variables())
     except NameSyntaxError:
         return None
-
-
-def _attributes(live: LiveTable) -> Iterator[_Imported]:
-    for entry in ATTRIBUTES:
-        for found in entry.imported(live):
-            yield found if isinstance(found, str) else _declaration(entry.value_type, *found)
 
 
 def _declaration(value_type: ValueType, key: str, value: Value) -> _Imported:

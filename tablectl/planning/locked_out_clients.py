@@ -58,7 +58,15 @@ def protocol_refusals(derived: DerivedTable) -> tuple[Refusal, ...]:
         found += [_locked_out(each, derived) for each in judged if isinstance(each, LockedOut)]
         wrong = _wrong_rows_of(name, version, derived)
         if wrong and basis.vectors != 0:
-            found.append(_wrong_rows(name, version, wrong, changes))
+            change = next((each.id for each in changes if each.attribute == "deletion_vectors"), changes[0].id)
+            found.append(
+                Refusal(
+                    change=change,
+                    reason=f"{name} {version} would read wrong rows: {wrong}",
+                    fix="purge first, with vectors still on: run REORG TABLE … APPLY (PURGE), let a checkpoint be "
+                    f"written, and plan again; or, once no job uses {name}, remove it from `clients`",
+                )
+            )
     locked = _only_writers(before, after, basis)
     if locked and "lockout" not in basis.options.allow:
         found.append(_lockout(locked, derived))
@@ -106,12 +114,10 @@ def _judged_writers(before: Protocol, after: Protocol, basis: Basis) -> list[_Ju
     """
     named = {data.engine for name, _ in basis.options.clients if (data := find_client(name)) and data.engine}
     found = ((each, judge_writer(each, before, after)) for each in basis.client_list() if each.engine not in named)
-    return [(each, judged) for each, judged in found if judged and _loses(judged)]
-
-
-def _loses(judged: LockedOut | Unknown) -> bool:
-    """Whether the result counts as locked out. For a known kind, undocumented support does not."""
-    return isinstance(judged, LockedOut) or judged.data is None
+    # Whether the result counts as locked out. For a known kind, undocumented support does not.
+    return [
+        (each, judged) for each, judged in found if judged and (isinstance(judged, LockedOut) or judged.data is None)
+    ]
 
 
 def _only_writers(before: Protocol, after: Protocol, basis: Basis) -> list[_Judged]:
@@ -171,16 +177,6 @@ def _wrong_rows_of(name: str, version: str, derived: DerivedTable) -> str:
     if data is None or not _turns_vectors_off(derived.statements, derived.basis):
         return ""
     return wrong_rows(data, parse_version(version), VECTORS_OFF)
-
-
-def _wrong_rows(name: str, version: str, why: str, changes: Sequence[Change]) -> Refusal:
-    change = next((each.id for each in changes if each.attribute == "deletion_vectors"), changes[0].id)
-    return Refusal(
-        change=change,
-        reason=f"{name} {version} would read wrong rows: {why}",
-        fix="purge first, with vectors still on: run REORG TABLE … APPLY (PURGE), let a checkpoint be written, and "
-        f"plan again; or, once no job uses {name}, remove it from `clients`",
-    )
 
 
 def protocol_lowered(derived: DerivedTable) -> Iterator[RuleFinding]:

@@ -287,7 +287,15 @@ def _dbt(scopes: Sequence[BirthScope], dialect: str, project: str) -> Written:
     root: dict[str, object] = {}
     left = list[Left]()
     for scope in scopes:
-        path = _dbt_path(scope.target)
+        # The folder and the model of a table, or the folder of a pattern. The folder of a schema has its name, as in
+        # dbt's own examples. ``None`` for what dbt has no folder for.
+        target = scope.target
+        if isinstance(target, TableName):
+            path = None if target.is_path else target.parts
+        elif not isinstance(target, CatalogPattern) or target.table != "*":
+            path = None
+        else:
+            path = () if target.schema == "*" else None if any(map(target.schema.count, MAGIC)) else (target.schema,)
         if path is None:
             left.append(scope.left("every setting", "dbt configures the folder of a schema and models, no pattern"))
             continue
@@ -301,7 +309,19 @@ def _dbt(scopes: Sequence[BirthScope], dialect: str, project: str) -> Written:
         folder = root
         for part in (project, *path):
             folder = folder.setdefault(part, {})  # type: ignore[assignment]
-        folder.update(_dbt_config(scope.birth, databricks=databricks))
+        birth = scope.birth
+        config: dict[str, object] = {"+file_format": "delta"}
+        properties = {key: value for key, value in birth.properties if not _is_check(key)}
+        if properties:
+            config["+tblproperties"] = properties
+        if birth.partitions:
+            config["+partition_by"] = list(birth.partitions)
+        columns = _clustering(birth)
+        if databricks and columns:
+            config |= (
+                {"+auto_liquid_cluster": "true"} if columns == ("auto",) else {"+liquid_clustered_by": list(columns)}
+            )
+        folder.update(config)
         if not databricks:
             left += _clustering_left(scope, "dbt-spark has no liquid clustering")
         checks = (pair for pair in scope.birth.properties if _is_check(pair[0]))
@@ -313,30 +333,6 @@ def _dbt(scopes: Sequence[BirthScope], dialect: str, project: str) -> Written:
 def _is_check(key: str) -> bool:
     """Whether it is a CHECK constraint: dbt alters the properties of a table that exists, and Delta takes none then."""
     return key.lower().startswith(keys.CONSTRAINTS)
-
-
-def _dbt_path(target: TableName | TablePattern) -> tuple[str, ...] | None:
-    """The folder and the model of a table, or the folder of a pattern. The folder of a schema has its name, as in dbt's
-    own examples. ``None`` for what dbt has no folder for.
-    """
-    if isinstance(target, TableName):
-        return None if target.is_path else target.parts
-    if not isinstance(target, CatalogPattern) or target.table != "*":
-        return None
-    return () if target.schema == "*" else None if any(map(target.schema.count, MAGIC)) else (target.schema,)
-
-
-def _dbt_config(birth: Birth, *, databricks: bool) -> dict[str, object]:
-    config: dict[str, object] = {"+file_format": "delta"}
-    properties = {key: value for key, value in birth.properties if not _is_check(key)}
-    if properties:
-        config["+tblproperties"] = properties
-    if birth.partitions:
-        config["+partition_by"] = list(birth.partitions)
-    columns = _clustering(birth)
-    if databricks and columns:
-        config |= {"+auto_liquid_cluster": "true"} if columns == ("auto",) else {"+liquid_clustered_by": list(columns)}
-    return config
 
 
 def _yaml(value: Mapping[str, object], depth: int) -> Iterator[str]:

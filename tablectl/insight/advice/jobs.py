@@ -262,12 +262,14 @@ def find_jobs(commits: Sequence[CommitFiles]) -> Jobs | None:
 def _key(commit: Commit, conditions: Sequence[Condition]) -> tuple[str, ...]:
     shapes = sorted(f"{each.column} {each.shape}" for each in conditions)
     client = (commit.client.engine, *map(str, commit.client.version))
-    return (kind_of(commit), str(commit.blind_append), _who(commit), *client, *shapes)
-
-
-def _who(commit: Commit) -> str:
     stream = commit.transactions[0].app_id if commit.transactions else ""
-    return commit.job.get("jobName") or commit.job.get("jobId") or stream or commit.user
+    return (
+        kind_of(commit),
+        str(commit.blind_append),
+        commit.job.get("jobName") or commit.job.get("jobId") or stream or commit.user,
+        *client,
+        *shapes,
+    )
 
 
 def _split(

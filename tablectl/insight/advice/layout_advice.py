@@ -285,7 +285,10 @@ def _small_files(facts: TableFacts) -> Iterator[Advice]:
     saved = live.files - max(live.bytes // _TARGET, live.layout.partitions if live.layout else 1, 1)
     if saved < live.files * _LEAST_COMPACTED:
         return
-    guilty = _most_files(facts)
+    # The job that adds the most small files
+    jobs = facts.jobs.jobs if facts.jobs else ()
+    best = max(jobs, key=_small_added, default=None)
+    guilty = best if best is not None and _small_added(best) else None
     evidence = [f"{live.files:,} files of {size_text(live.bytes // live.files)} on average"]
     if guilty is not None:
         files = sum(write.files.added_files for write in guilty.writes)
@@ -306,13 +309,6 @@ def _small_files(facts: TableFacts) -> Iterator[Advice]:
         confidence="high",
         computed=f"the table's files, minus those of the same bytes at {size_text(_TARGET)}, one a partition at least",
     )
-
-
-def _most_files(facts: TableFacts) -> Job | None:
-    """The job that adds the most small files."""
-    jobs = facts.jobs.jobs if facts.jobs else ()
-    best = max(jobs, key=_small_added, default=None)
-    return best if best is not None and _small_added(best) else None
 
 
 def _small_added(job: Job) -> int:

@@ -140,16 +140,14 @@ def _cast(node: exp.Cast) -> KnownValue | None:
     if kind == "double":
         return KnownValue(kind, float(inner.value)) if _fits_double(inner) else None
     if kind == "integer":
-        return _as_integer(inner, _SIZES.get(to.this, 63))
+        known = inner
+        bits = _SIZES.get(to.this, 63)
+        if known.kind == "text" and _INTEGER.match(known.value):
+            known = KnownValue("integer", int(known.value))
+        return known if known.kind == "integer" and abs(known.value) < 2**bits else None
     if inner.kind == "text":
         return _read(kind, inner.value)
     return inner if inner.kind == kind else None
-
-
-def _as_integer(known: KnownValue, bits: int) -> KnownValue | None:
-    if known.kind == "text" and _INTEGER.match(known.value):
-        known = KnownValue("integer", int(known.value))
-    return known if known.kind == "integer" and abs(known.value) < 2**bits else None
 
 
 def _fits_double(known: KnownValue) -> bool:
@@ -183,7 +181,14 @@ def compared(known: KnownValue, domain: ColumnDomain) -> Value | None:
         case "boolean":
             return int(value) if kind == "boolean" else None
         case "date" | "timestamp" | "timestamp_ntz":
-            return _moment(known, domain)
+            if known.kind == "text":
+                read = _read(domain.type, known.value)
+                return read.value if read else None
+            if known.kind == domain.type:
+                return known.value
+            if known.kind == "date" and domain.type == "timestamp":
+                return known.value * 86_400_000_000
+            return None
         case "double" | "float":
             most = _EXACT_IN_DOUBLE if domain.type == "double" else _EXACT_IN_FLOAT
             certain = abs(value) <= most if kind == "integer" else kind in {"decimal", "double"}
@@ -195,31 +200,16 @@ def compared(known: KnownValue, domain: ColumnDomain) -> Value | None:
                 return int(value) if fits and value != "-0" else None
             return value if kind in {"integer", "decimal"} else None
         case _:
-            return _decimal(known, domain)
-
-
-def _moment(known: KnownValue, domain: ColumnDomain) -> Value | None:
-    if known.kind == "text":
-        read = _read(domain.type, known.value)  # type: ignore[arg-type]  # the three names are kinds, too
-        return read.value if read else None
-    if known.kind == domain.type:
-        return known.value
-    if known.kind == "date" and domain.type == "timestamp":
-        return known.value * 86_400_000_000
-    return None
-
-
-def _decimal(known: KnownValue, domain: ColumnDomain) -> Value | None:
-    """Spark compares in a common type, and rounds if that type would have more than 38 digits."""
-    precision, scale = decimal_size(domain)
-    if known.kind == "integer":
-        whole, after = 20, 0
-    elif known.kind == "decimal":
-        whole, after = len(str(int(known.value))), -int(known.value.as_tuple().exponent)
-    else:
-        return None
-    fits = max(whole, precision - scale) + max(after, scale) <= _MOST_DIGITS
-    return Decimal(known.value) if fits else None
+            # Spark compares in a common type, and rounds if that type would have more than 38 digits
+            precision, scale = decimal_size(domain)
+            if known.kind == "integer":
+                whole, after = 20, 0
+            elif known.kind == "decimal":
+                whole, after = len(str(int(known.value))), -int(known.value.as_tuple().exponent)
+            else:
+                return None
+            fits = max(whole, precision - scale) + max(after, scale) <= _MOST_DIGITS
+            return Decimal(known.value) if fits else None
 
 
 def decimal_size(domain: ColumnDomain) -> tuple[int, int]:

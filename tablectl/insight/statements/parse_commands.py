@@ -6,7 +6,7 @@ INTO`` of Databricks. Any other text raises a ``StatementError`` that names the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -243,11 +243,7 @@ def _alter_column(reader: TokenReader) -> Action:
     for length in reader.items():
         changes.append(_change_of_column(reader, length))
         reader.take(",")
-    return _in_one_commit(changes)
-
-
-def _in_one_commit(changes: Sequence[Alter]) -> Alter:
-    """The changes of several columns by one statement."""
+    # The changes of several columns by one statement
     kinds = {each.kind for each in changes}
     if len(kinds) == 1:
         kind = changes[0].kind
@@ -321,19 +317,19 @@ def _comment(reader: TokenReader) -> Command:
         found = Command("COMMENT ON TABLE", Alter(Kind.SET_PROPERTIES, MetadataChange(described=True)), reader.table())
     else:
         reader.expect("COLUMN")
-        found = Command("COMMENT ON COLUMN", _COMMENT_COLUMN, _column_of_table(reader))
+        # A table and a column as one name. Which parts are those of the column is known where the table is.
+        parts = reader.path()
+        if len(parts) == 1:
+            reader.fail("a table and a column")
+        found = Command(
+            "COMMENT ON COLUMN",
+            _COMMENT_COLUMN,
+            exp.Table(this=exp.Dot.build([exp.to_identifier(each) for each in parts])),
+        )
     reader.expect("IS")
     if not reader.take("NULL"):
         reader.text()
     return found
-
-
-def _column_of_table(reader: TokenReader) -> exp.Table:
-    """A table and a column as one name. Which parts are those of the column is known where the table is."""
-    parts = reader.path()
-    if len(parts) == 1:
-        reader.fail("a table and a column")
-    return exp.Table(this=exp.Dot.build([exp.to_identifier(each) for each in parts]))
 
 
 def _optimize(reader: TokenReader) -> Command:
@@ -405,7 +401,16 @@ def _definition(reader: TokenReader) -> Replace:
     clustering: tuple[ColumnPath, ...] | None = None
     while not reader.ended:
         if reader.take("PARTITIONED", "BY"):
-            partitions = _partition_names(reader)
+            # Partition columns; without AS SELECT they may come with their types
+            reader.expect("(")
+            names = []
+            for length in reader.items():
+                before = reader.left
+                names.append(reader.path()[-1])
+                reader.skip(max(0, length - (before - reader.left)))
+                reader.take(",")
+            reader.expect(")")
+            partitions = tuple(names)
         elif reader.take("CLUSTER", "BY"):
             clustering = (("AUTO",),) if reader.take("AUTO") else () if reader.take("NONE") else _columns(reader)
         elif reader.peek() == "(":
@@ -417,19 +422,6 @@ def _definition(reader: TokenReader) -> Replace:
         else:
             reader.skip(1)
     return Replace(partitions, clustering)
-
-
-def _partition_names(reader: TokenReader) -> tuple[str, ...]:
-    """Partition columns; without AS SELECT they may come with their types."""
-    reader.expect("(")
-    names = []
-    for length in reader.items():
-        before = reader.left
-        names.append(reader.path()[-1])
-        reader.skip(max(0, length - (before - reader.left)))
-        reader.take(",")
-    reader.expect(")")
-    return tuple(names)
 
 
 def _vacuum(reader: TokenReader) -> Command:

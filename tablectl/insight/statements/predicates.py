@@ -70,15 +70,12 @@ class Scope:
         if isinstance(column.this, exp.Star):
             return ConditionPlace.UNCERTAIN
         if not qualifier or qualifier in self.qualifiers:
-            return self._own(name)
+            if name in self.partitions:
+                return ConditionPlace.PARTITION
+            return ConditionPlace.DATA if name in self.columns else ConditionPlace.UNCERTAIN
         if any(qualifier[: len(each)] == each for each in self.qualifiers) or qualifier[0] in self.columns:
             return ConditionPlace.DATA
         return ConditionPlace.UNCERTAIN if self.alone else ConditionPlace.FOREIGN
-
-    def _own(self, name: str) -> ConditionPlace:
-        if name in self.partitions:
-            return ConditionPlace.PARTITION
-        return ConditionPlace.DATA if name in self.columns else ConditionPlace.UNCERTAIN
 
     def places(self, condition: exp.Expr) -> set[ConditionPlace]:
         """What the names of a condition refer to. A subquery adds ``UNCERTAIN``."""
@@ -147,11 +144,25 @@ def _leaf(node: exp.Expr, scope: Scope, *, wanted: bool) -> Region | None:
         case exp.NullSafeEQ() | exp.NullSafeNEQ():
             return _null_safe(node, scope, wanted=wanted is isinstance(node, exp.NullSafeEQ))
         case exp.Is():
-            return _is(node, scope, wanted=wanted)
+            if not _only(node, "this", "expression"):
+                return None
+            if isinstance(node.expression, exp.Boolean) and wanted:
+                return _region(node.this, scope, wanted=bool(node.expression.this))
+            inner = node.this.unnest()
+            # The domain of the column does not matter for IS NULL.
+            partition = isinstance(inner, exp.Column) and scope.place(inner) is ConditionPlace.PARTITION
+            if not isinstance(node.expression, exp.Null) or not partition:
+                return None
+            return where(inner.name.casefold(), NULL if wanted else NOT_NULL)
         case exp.In():
             return _in(node, scope, wanted=wanted)
         case exp.Between():
-            return _between(node, scope, wanted=wanted)
+            if not _only(node, "this", "low", "high"):
+                return None
+            low = exp.GTE(this=node.this, expression=node.args["low"])
+            high = exp.LTE(this=node.this, expression=node.args["high"])
+            sides = [_leaf(side, scope, wanted=wanted) or UNKNOWN for side in (low, high)]
+            return _all(sides) if wanted else either(sides)
         case exp.Like():
             return _like(node, scope, wanted=wanted)
         case exp.Column():
@@ -212,19 +223,6 @@ def _null_safe(node: exp.Expr, scope: Scope, *, wanted: bool) -> Region | None:
     return _where(column, values if wanted else replace(values, null=True))
 
 
-def _is(node: exp.Is, scope: Scope, *, wanted: bool) -> Region | None:
-    if not _only(node, "this", "expression"):
-        return None
-    if isinstance(node.expression, exp.Boolean) and wanted:
-        return _region(node.this, scope, wanted=bool(node.expression.this))
-    inner = node.this.unnest()
-    # The domain of the column does not matter for IS NULL.
-    partition = isinstance(inner, exp.Column) and scope.place(inner) is ConditionPlace.PARTITION
-    if not isinstance(node.expression, exp.Null) or not partition:
-        return None
-    return where(inner.name.casefold(), NULL if wanted else NOT_NULL)
-
-
 def _in(node: exp.In, scope: Scope, *, wanted: bool) -> Region | None:
     column = _partition(node.this, scope)
     if column is None or not node.expressions or not _only(node, "this", "expressions"):
@@ -242,15 +240,6 @@ def _in(node: exp.In, scope: Scope, *, wanted: bool) -> Region | None:
     if wanted:
         return _where(column, found)
     return _where(column, NOT_NULL if column[1].margin else found.complement())
-
-
-def _between(node: exp.Between, scope: Scope, *, wanted: bool) -> Region | None:
-    if not _only(node, "this", "low", "high"):
-        return None
-    low = exp.GTE(this=node.this, expression=node.args["low"])
-    high = exp.LTE(this=node.this, expression=node.args["high"])
-    sides = [_leaf(side, scope, wanted=wanted) or UNKNOWN for side in (low, high)]
-    return _all(sides) if wanted else either(sides)
 
 
 def _like(node: exp.Like, scope: Scope, *, wanted: bool) -> Region | None:
@@ -354,10 +343,6 @@ def why_passed_over(part: exp.Expr, scope: Scope) -> str:
             if len(names) == 1
             else f"{', '.join(names)} are not partition columns"
         )
-    return _why_unclear(part, scope)
-
-
-def _why_unclear(part: exp.Expr, scope: Scope) -> str:
     for node in part.find_all(*_OPERATORS, exp.In):
         others = node.expressions if isinstance(node, exp.In) else [node.expression]
         column = _partition(node.this, scope)

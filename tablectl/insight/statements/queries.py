@@ -228,19 +228,15 @@ def _loosely(node: exp.Expr, column: str, domain: ColumnDomain, qualifier: _Rela
         case exp.Between() if _is_column(node.this, column, qualifier) and _only(node, "this", "low", "high"):
             return _upwards(node.args["low"], domain).meet(_downwards(node.args["high"], domain))
         case exp.EQ() | exp.NullSafeEQ() | exp.GT() | exp.GTE() | exp.LT() | exp.LTE():
-            return _compared(node, column, domain, qualifier)
+            turned = not _is_column(node.this, column, qualifier)
+            if turned and not _is_column(node.expression, column, qualifier):
+                return EVERY_VALUE
+            value = node.this if turned else node.expression
+            if isinstance(node, exp.EQ | exp.NullSafeEQ):
+                return _points(value, domain)
+            upwards = isinstance(node, exp.GT | exp.GTE) is not turned
+            return _upwards(value, domain) if upwards else _downwards(value, domain)
     return EVERY_VALUE
-
-
-def _compared(node: exp.Expr, column: str, domain: ColumnDomain, qualifier: _Relation) -> Values:
-    turned = not _is_column(node.this, column, qualifier)
-    if turned and not _is_column(node.expression, column, qualifier):
-        return EVERY_VALUE
-    value = node.this if turned else node.expression
-    if isinstance(node, exp.EQ | exp.NullSafeEQ):
-        return _points(value, domain)
-    upwards = isinstance(node, exp.GT | exp.GTE) is not turned
-    return _upwards(value, domain) if upwards else _downwards(value, domain)
 
 
 def _is_column(node: exp.Expr, column: str, qualifier: _Relation) -> bool:

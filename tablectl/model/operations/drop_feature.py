@@ -77,8 +77,10 @@ class DropFeature(Operation):
 
     def effect(self, basis: Basis) -> CommitEffect:
         """The dropped feature, and the one that protects its history."""
+        protocol = basis.protocol.protocol()
+        protects = needs_protection(self.name, truncate_history=self.truncate_history, protocol=protocol)
         return CommitEffect(
-            features=self._features(basis),
+            features=(PROTECTION,) if protects else (),
             drops=(self.name,),
             truncates_history=self.truncate_history,
             rewrites_files=self._rewrites(basis),
@@ -108,11 +110,6 @@ class DropFeature(Operation):
 
     def _rewrites(self, basis: Basis) -> bool:
         return self.name in WIDENED and basis.widened
-
-    def _features(self, basis: Basis) -> tuple[str, ...]:
-        protocol = basis.protocol.protocol()
-        protects = needs_protection(self.name, truncate_history=self.truncate_history, protocol=protocol)
-        return (PROTECTION,) if protects else ()
 
 
 def _nothing(_key: str) -> None:

@@ -89,7 +89,26 @@ class SetProperties(Operation):
             upgrade = settings_commit(Kind.UPGRADE_PROTOCOL, adds=raised)
             backfill = CommittedTransaction(kind=Kind.BACKFILL, added=(LIVE,), data_change=False)
             before = (upgrade, backfill) if raised else (backfill,)
-        return (*before, settings_commit(Kind.SET_PROPERTIES, self._metadata(basis), features))
+        sets = tuple(pair for pair in self.values if not supported_by(*pair))  # such a key only adds a feature
+        renews: tuple[str, ...] = ()
+        tag: Literal["", "row tracking"] = ""
+        if self._names_row_id_columns(basis):
+            sets = (*sets, *_MATERIALIZED)
+        if self._enables(keys.ROW_TRACKING) and len(self.values) == 1:
+            tag = "row tracking"
+        if self._enables(keys.IN_COMMIT_TIMESTAMPS) and basis.protocol.protocol().has("inCommitTimestamp"):
+            # Disabling in-commit timestamps keeps the record of when they were first enabled; enabling them again
+            # changes it.
+            sets = (*sets, *((key, "") for key in _TIMESTAMPS_SINCE))
+            renews = _TIMESTAMPS_SINCE
+        return (
+            *before,
+            settings_commit(
+                Kind.SET_PROPERTIES,
+                MetadataChange(sets=sets, renews=renews, schema=mapped_schema(self.values, basis), tag=tag),
+                features,
+            ),
+        )
 
     @property
     def properties(self) -> Mapping[str, str | None]:
@@ -120,21 +139,6 @@ class SetProperties(Operation):
         """
         supports = any(supported_by(key, value) == "rowTracking" for key, value in self.values)
         return self._enables(keys.ROW_TRACKING) or (supports and not basis.protocol.protocol().has("rowTracking"))
-
-    def _metadata(self, basis: Basis) -> MetadataChange:
-        sets = tuple(pair for pair in self.values if not supported_by(*pair))  # such a key only adds a feature
-        renews: tuple[str, ...] = ()
-        tag: Literal["", "row tracking"] = ""
-        if self._names_row_id_columns(basis):
-            sets = (*sets, *_MATERIALIZED)
-        if self._enables(keys.ROW_TRACKING) and len(self.values) == 1:
-            tag = "row tracking"
-        if self._enables(keys.IN_COMMIT_TIMESTAMPS) and basis.protocol.protocol().has("inCommitTimestamp"):
-            # Disabling in-commit timestamps keeps the record of when they were first enabled; enabling them again
-            # changes it.
-            sets = (*sets, *((key, "") for key in _TIMESTAMPS_SINCE))
-            renews = _TIMESTAMPS_SINCE
-        return MetadataChange(sets=sets, renews=renews, schema=mapped_schema(self.values, basis), tag=tag)
 
 
 @dataclass(frozen=True, slots=True)
