@@ -62,7 +62,7 @@ def test_a_default_is_read_by_the_type_of_its_column(kind: str, taken: str, refu
 @pytest.mark.slow
 def test_delta_takes_the_same_defaults(spark: Any) -> None:
     jvm = spark._jvm
-    fields = [
+    fields: list[dict[str, Any]] = [
         {"name": f"c{number}", "type": kind, "nullable": True, "metadata": {"CURRENT_DEFAULT": text}}
         for number, (kind, text) in enumerate((kind, text) for kind, texts in TEXTS.items() for text in texts)
     ]
