@@ -44,7 +44,7 @@ def test_the_nearest_file_and_the_root_of_a_checkout_end_the_search(cli: Cli, be
     assert "to start here: `tablectl init`" in cli("plan").err
 
 
-def test_a_file_in_a_folder_of_somebody_else_is_not_read(below: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_in_a_folder_of_another_user_is_not_read(below: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It could name commands to run: anybody can put one into ``/tmp``."""
     real = Path.stat
 

@@ -562,7 +562,7 @@ def test_a_length_of_time_is_written_one_way_or_as_a_number(root: Path, text: st
 
 
 @pytest.mark.parametrize("text", ["5 m", "m", "-5m", "1.5h", "5x", "5M", "99999999999m"])
-def test_other_texts_are_no_length_of_time(root: Path, text: str) -> None:
+def test_other_texts_are_refused_as_a_length_of_time(root: Path, text: str) -> None:
     (found,) = wrong(root, f"window: {{drain: {text}}}\n")
     assert "needs a length of time, such as 5m, or a number of seconds" in found
     assert "tablectl.yaml:1:" in found
