@@ -187,7 +187,7 @@ def plan_command(
     with place.open(out.note) as opened:
         project = opened.in_dialect(shown_as) if shown_as else opened
         _check_files(reports)
-        specs, selection = chosen_tables(project, choice, shard)
+        specs, selection = chosen_tables(project, choice, shard, compares=True)
         started = Started()
         if on:
             plan = plan_on_cluster(project, paths, selection)
@@ -227,7 +227,8 @@ def plan(
     """
     place = Place(variables=variables, env=env, remote=remote, cache=cache, directory=directory, spark=spark)
     with place.open() as project:
-        return make_plan(project, *chosen_tables(project, Choice(paths, select, exclude, tags, changed_since)))
+        choice = Choice(paths, select, exclude, tags, changed_since)
+        return make_plan(project, *chosen_tables(project, choice, compares=True))
 
 
 def _merged(place: Place, shards: Sequence[Path], reports: ReportFiles, out: Output) -> tuple[Plan, Project]:

@@ -55,14 +55,17 @@ def ignore_progress(_done: int, _all: int) -> None:
     """Does nothing."""
 
 
-def chosen_tables(project: Project, choice: Choice, shard: Shard | None = None) -> tuple[Specs, Selection]:
+def chosen_tables(
+    project: Project, choice: Choice, shard: Shard | None = None, *, compares: bool = False
+) -> tuple[Specs, Selection]:
     """The policies that a command reads, and the tables that it selects. The selection has the policies to compare
-    with: those of ``--changed-since``, or of the base branch, next to the file that ``TABLECTL_BASE_CONFIG`` names.
+    with: those of ``--changed-since``; if the command ``compares``, otherwise those of the base branch, next to the
+    file that ``TABLECTL_BASE_CONFIG`` names.
 
     Raises as ``Project.policies``, and ``UsageError`` if Git does not know the commit of ``--changed-since``.
     """
     selection, specs = replace(choice.selection, shard=shard), project.policies(choice.paths)
-    base, given = project.environ.get(BASE), (project.config, project.given, project.environ)
+    base, given = compares and project.environ.get(BASE), (project.config, project.given, project.environ)
     if not choice.changed_since and not base:
         return specs, selection
     if not choice.changed_since:

@@ -11,6 +11,7 @@ from datetime import datetime
 
 from tablectl.documents.document import Card, Cell, ChangeRow, Changes, Names, Tone
 from tablectl.documents.style import plural
+from tablectl.lint_rules import RULES
 from tablectl.model.plan import BesidesSettings, Change, Plan, UpkeepForecast
 from tablectl.model.safe_text import natural_key, size_text, time_text, value_text
 from tablectl.model.upkeep import UpkeepKind
@@ -91,7 +92,7 @@ def upkeep_text(forecasts: Sequence[UpkeepForecast], now: datetime | None = None
     first, least = forecasts[0], min(each.since for each in forecasts)
     known = [each for each in forecasts if each.files is not None]
     total, size = sum(each.files or 0 for each in known), sum(each.bytes or 0 for each in known)
-    sized = f" ({size_text(size)})" if total and all(each.bytes is not None for each in known) else ""
+    sized = f", {size_text(size)}" if total and all(each.bytes is not None for each in known) else ""
     amount = f"{plural(total, 'file')}{sized}"
     if len(known) < len(forecasts):
         amount = f"{amount} and those of {plural(len(forecasts) - len(known), 'table')} that are not counted"
@@ -101,8 +102,8 @@ def upkeep_text(forecasts: Sequence[UpkeepForecast], now: datetime | None = None
     if first.kind == "vacuum":
         does = f"deletes files for good that no version needs, {first.kept} after they were removed"
         so_far = f"so far {amount}" if known else amount
-        return f"`tablectl upkeep` runs VACUUM {first.declared}, {when}: it {does} ({so_far})"
-    return f"`tablectl upkeep` runs OPTIMIZE ({first.declared}), {when}: it rewrites at most {amount}"
+        return f"once merged, `tablectl upkeep` runs VACUUM {first.declared}, {when}: it {does} ({so_far})"
+    return f"once merged, `tablectl upkeep` runs OPTIMIZE ({first.declared}), {when}: it rewrites at most {amount}"
 
 
 def besides_card(group: BesidesGroup, context: Context) -> Card:
@@ -138,7 +139,9 @@ def _effects(group: BesidesGroup, now: datetime | None) -> Iterator[Cell]:
     for each in group.tables[0].findings:
         if each.severity != "ignored":
             tone: Tone = "bad" if each.severity == "error" else "pending" if each.severity == "warning" else ""
-            yield Cell(f"{each.code}: {each.message}", tone=tone)
+            rule = RULES.get(each.code)
+            harm = f". {rule.breaks}".rstrip(".") if rule else ""
+            yield Cell(f"{each.code}: {each.message}{harm}", tone=tone)
 
 
 def _effect(change: Change) -> str:

@@ -79,7 +79,7 @@ def test_a_plan_tells_what_the_first_vacuum_would_delete(repo: Repository, cli: 
         )
     repo.policies({"orders": "{upkeep: {vacuum: {every: 1 day}}}"})
     comment = reports(cli)[1]
-    assert "1 file (100 B)" in comment
+    assert "(so far 1 file, 100 B)" in comment
 
 
 def test_upkeep_that_the_base_branch_has_too_changes_nothing(
