@@ -41,6 +41,7 @@ from tablectl.insight.explain_word import (
     fact_ids,
     facts_about,
     find_fact,
+    nearest_words,
     pages_about,
     rows_about,
     words_with_facts,
@@ -233,10 +234,9 @@ def _term(word: str, asked: _Asked, out: Output) -> Document:
             except InputError as error:  # most words need no policies
                 at = error.problems[0]
                 unread = f", and the policies, which may name it, cannot be read: {at.file}:{at.line}: {at.message}"
-        near = near or nearest(word, explained_words())
-        known = f"such as gate, L004, D37, {', '.join(term_names()[:2])}"
+        first, *more = dict.fromkeys((*([near] if near else []), *nearest_words(word, terms)))
         pages = " or ".join(f"`tablectl explain {each}`" for each in pages_about(word)[:3])
-        hint = f"see {pages}" if pages else f"did you mean {near}?" if near else known
+        hint = (f"see {pages}; " if pages else "") + f"did you mean {first}? Or {', '.join(more[:2])}"
         table_too = ", and no table, whose names have two or three parts" if "." not in word else ""
         raise UsageError(f"{shown(word)} is not a known term{unread or table_too}", hint)
     with asked.open(out.note) as project:

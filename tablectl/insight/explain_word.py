@@ -9,6 +9,7 @@ texts of ``docs/reference``, which an installation does not have, and the public
 
 from __future__ import annotations
 
+import difflib
 import posixpath
 import re
 from collections.abc import Iterator, Sequence
@@ -16,6 +17,8 @@ from dataclasses import dataclass
 from functools import cache
 from pkgutil import get_data
 
+from tablectl.delta.clients import known_clients
+from tablectl.delta.protocol import FEATURES, READER_FEATURES
 from tablectl.documents.document import Block, Document, Facts, Listing, Paragraph, page
 from tablectl.model.safe_text import Code
 from tablectl.support.docs_folder import pages_folder
@@ -42,6 +45,9 @@ _FACTS_ABOUT = "facts about it"
 _LINK = re.compile(r"\[([^\[\]]{0,300})\]\(([^()\s]{0,300})\)")
 _CELLS = re.compile(r"(?<!\\)\|")
 _RULE = re.compile(r"\|[-:| ]+\|\Z")
+_LONGEST = 100
+"""Letters of a word that are compared."""
+_SMALL_WORDS = frozenset({"a", "an", "and", "for", "how", "in", "is", "of", "on", "the", "to", "what", "with"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,12 +69,52 @@ def rows_about(word: str) -> tuple[PageRow, ...]:
     """The rows about a word, in any letter case; ``_`` and ``-`` count as spaces. Of a group of keys
     (``window.allow``), the rows of its keys. A rule of a report is the last meaning that counts.
     """
-    asked = _folded(word)
+    asked = key_of(word)
     rows = list(page_rows())
-    found = [row for row in rows if asked in map(_folded, row.words)]
+    found = [row for row in rows if _folded(word) in map(_folded, row.words)]
+    found = found or [row for row in rows if asked in map(key_of, row.words)]
     found = [row for row in found if row.page != "docs/reports.md"] or found
-    groups = (f"{asked}.", f"{asked}[].")
-    return tuple(found or (row for row in rows if _folded(row.words[0]).startswith(groups)))
+    groups = (f"{_folded(word)}.", f"{_folded(word)}[].")
+    found = found or [row for row in rows if _folded(row.words[0]).startswith(groups)]
+    return tuple(found or _feature_rows(asked))
+
+
+def _feature_rows(asked: str) -> Iterator[PageRow]:
+    """A feature of the protocol: whether readers need it, and the first versions that read and write it."""
+    for feature in FEATURES:
+        if key_of(feature.name) == asked:
+            kind = "readers and writers" if feature.name in READER_FEATURES else "writers alone"
+            cells = [("what it is", f"a feature of the protocol that {kind} must support")]
+            cells.append(("declare", f"`{feature.attribute or f'features: {{{feature.name}: supported}}'}`"))
+            for title, clients in (("read by", _reads(feature.name)), ("written by", _writes(feature.name))):
+                cells += [(title, ", ".join(clients))] if clients else []
+            yield PageRow((feature.name,), tuple(cells), "docs/features.md")
+
+
+def _reads(feature: str) -> Sequence[str]:
+    return [f"{each.name} {each.reads[feature]}".strip() for each in known_clients() if feature in each.reads]
+
+
+def _writes(feature: str) -> Sequence[str]:
+    known = [(each.name, (each.writes or {}).get(feature)) for each in known_clients()]
+    return [f"{name} {since}".strip() for name, since in known if since is not None]
+
+
+def nearest_words(word: str, others: Sequence[str] = (), most: int = 3) -> Sequence[str]:
+    """The words that are nearest to one that has no row: by their letters, and by the words of what is said of them."""
+    said = {row.words[0]: " ".join(text for _, text in row.cells) for row in page_rows((*PAGES, CONFLICT_TERMS))}
+    asked = word.casefold()[:_LONGEST]
+    parts = {key_of(each) for each in re.findall(r"[\w.]+", asked)} - _SMALL_WORDS
+    texts = {name: [key_of(each) for each in re.findall(r"[\w.]+", f"{name} {said.get(name, '')}")] for name in said}
+    texts |= {name: [key_of(name)] for name in (*explained_words(), *explained_words((CONFLICT_TERMS,)), *others)}
+
+    def score(name: str) -> float:
+        close = difflib.SequenceMatcher(None, asked, name.casefold()).ratio()
+        named = {key_of(each) for each in re.findall(r"[\w.]+", name)}
+        meant = sum(texts[name].count(each) > 0 for each in parts) + 2 * len(parts & named)
+        return close + meant / max(len(parts), 1)
+
+    return sorted(texts, key=lambda name: (-score(name), name))[:most]
 
 
 def explained_words(pages: Sequence[str] = PAGES) -> tuple[str, ...]:
@@ -84,6 +130,12 @@ def pages_about(word: str) -> Sequence[str]:
         if asked in f" {_folded(' '.join(re.findall(r'[A-Za-z0-9_]+', top)))} ":
             found.append(f"docs/{file.name}")
     return found
+
+
+def key_of(word: str) -> str:
+    """A word without what its usual spellings differ in: letter case, hyphens, blanks, quotes and the plural."""
+    parts = re.sub(r"[-_\s`'\"]+", " ", word.casefold()).split()
+    return "".join(re.sub(r"(?<=..[^su])s\Z", "", re.sub(r"ies\Z", "y", each)) for each in parts)
 
 
 def _folded(word: str) -> str:
@@ -151,9 +203,9 @@ def find_fact(id: str) -> Fact | None:  # noqa: A002
 
 def facts_about(word: str) -> tuple[Fact, ...]:
     """The facts about a word in any letter case; ``()`` for a word without facts."""
-    folded = " ".join(word.casefold().replace("_", " ").split())
+    asked = key_of(word)
     for row in conflict_rows(_FACTS_ABOUT):
-        if folded in row.words:
+        if asked in map(key_of, row.words):
             return tuple(fact for each in row.cell(_FACTS_ABOUT).split(", ") if (fact := find_fact(each)))
     return ()
 

@@ -6,6 +6,7 @@ Which operations cause an exception is not stated there: the matrix of a table s
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
@@ -14,8 +15,10 @@ from pydantic import computed_field
 
 from tablectl.conflicts.transactions import Conflict, Level
 from tablectl.delta.client_families import DELTA_RS
-from tablectl.insight.explain_word import PageRow, conflict_rows
+from tablectl.insight.explain_word import PageRow, conflict_rows, key_of
 
+_NAMED = re.compile(r"(?<!_)DELTA_[A-Z_.]{4,200}|\b[A-Z]\w{2,60}Exception\b")
+"""An error class or an exception in a text that someone pasted."""
 _WHAT_TO_DO = "what to do"
 """The column that the tables of terms have."""
 _WHAT_IT_ADDS = "what it adds"
@@ -51,18 +54,21 @@ class Term:
 def find_term(text: str) -> Term | None:
     """The term of an exception, an error class with or without its part, or an isolation level; else ``None``.
 
-    Letter case, brackets around a class and packages before an exception do not matter. Of ``deltalake``, whose
-    exception is the same for every conflict, the text tells which one it is.
+    The usual spellings do not matter, nor do packages before an exception and the text around a class. Of
+    ``deltalake``, whose exception is the same for every conflict, the text tells which one it is.
     """
     told = _of_message(text)
-    word = told.value.casefold() if told else text.strip().strip("[]").casefold()
+    quoted = _NAMED.search(text)
+    word = told.value if told else quoted[0].strip(".") if quoted else text.strip().strip("[]")
     class_, _, part = word.partition(".")
     for term in _terms():
-        conflict = term.conflict
-        if word == term.name.casefold() or (conflict and word.rpartition(".")[2] == conflict.exception.casefold()):
+        names = {key_of(term.name), *([key_of(term.conflict.exception)] if term.conflict else [])}
+        if names & {key_of(word), key_of(word.rpartition(".")[2])}:
             return term
-        if class_ == term.name.casefold() and conflict and part.upper() in _parts():
+        if key_of(class_) == key_of(term.name) and part.upper() in _parts() and term.conflict:
             return replace(term, name=f"{term.name}.{part.upper()}", detail=_parts()[part.upper()])
+        if key_of(class_) == key_of(term.name) and term.level is None and not term.conflict:
+            return term
     return None
 
 

@@ -113,10 +113,9 @@ def test_the_codes_of_advice_are_explained(cli: Cli, repo: Repository) -> None:
     codes = {code for file in advice.glob("*.py") for code in re.findall(r'"(A[0-9]{2})"', file.read_text())}
     assert "A14" in codes
     assert {code for code in codes if [row.page for row in rows_about(code)] != ["docs/advise.md"]} == set()
-    assert cli("explain", "a12").out == (
-        "A12\n  drop features that the table supports and does not use, for the clients that\n  they lock out\n"
-        "  `deletion_vectors: dropped`\n  docs/advise.md\n"
-    )
+    said = cli("explain", "a12").flat
+    assert said.startswith("A12 drop features that the table supports and does not use, if clients gain access by it")
+    assert said.endswith("`deletion_vectors: dropped` docs/advise.md")
 
 
 def test_every_setting_is_explained_and_so_is_a_group_of_them(cli: Cli, repo: Repository) -> None:

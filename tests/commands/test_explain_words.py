@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 import json
+import re
+from pathlib import Path
 
 import pytest
 
+from tablectl.conflicts.transactions import Conflict
+from tablectl.delta.protocol import FEATURES
+from tablectl.insight.explain_word import facts_about, nearest_words, rows_about
+from tablectl.insight.glossary import find_term
 from tests.commands.conftest import Cli, Repository
+
+ROOT = Path(__file__).parents[2]
 
 
 def test_an_exception_without_a_table(cli: Cli, repo: Repository) -> None:
@@ -82,3 +90,79 @@ def test_a_word_needs_no_policies_and_a_table_says_why_it_is_not_found(cli: Cli,
     ran = cli("explain", "orders")
     assert ran.code == 64
     assert "cannot be read: policies/lake.yaml:3: the variable LAKE is not defined" in ran.err
+
+
+WORDS = """
+isolation level; isolation levels; write conflict; write conflicts; row-level concurrency;
+row level concurrency; RLC; snapshot; snapshot isolation; serializable; Serializable; WriteSerializable;
+write serializable; write-serializable; MERGE INTO; merge; UPDATE; DELETE; INSERT; INSERT INTO; append mode;
+blind append; ZORDER; ZORDER BY; z-order; OPTIMIZE; Photon; deadlock; deadlocks; lock; locks; DROP FEATURE;
+ADD COLUMNS; add column; transaction log; primary key; primary keys; foreign key; empty path; metadata change;
+metadata changes; table protocol; table properties; data schema; streaming read; streaming reads;
+structured streaming; checkpoint location; UniForm; upgrade uniform; REORG; REORG TABLE; purge;
+identity column; identity columns; liquid clustering; deletion vector; deletion vectors; partition; partitions;
+disjoint conditions; disjoint command conditions; conflict exceptions; ConcurrentAppendException;
+concurrent append exception; ConcurrentDeleteReadException; MetadataChangedException;
+metadata changed exception; ProtocolChangedException; ConcurrentTransactionException; ACID; ACID guarantees;
+atomicity; consistency; isolation; durability; optimistic concurrency control; occ; concurrency control;
+begin atomic; BEGIN/END; BEGIN TRANSACTION; transaction; transactions; multi-table transactions;
+multi-statement transactions; catalog commits; VACUUM; data file; data files; object storage;
+cloud object storage; transactional commits; marker files; reader; readers; writer; writers; multiple writers;
+cluster; clusters; workspace; commit; rollback; history; subquery; append; blind appends; compaction;
+high cardinality; schema evolution; catalogManaged; catalog managed; deletionVectors; column mapping;
+columnMapping; rowTracking; row tracking; v2Checkpoint; timestampNtz; typeWidening; variantType;
+inCommitTimestamp; domainMetadata; generatedColumns; checkConstraints; appendOnly; changeDataFeed;
+change data feed; invariants; identityColumns; vacuumProtocolCheck; checkpointProtection; geospatial;
+icebergCompatV2; allowColumnDefaults; materializePartitionColumns;
+DELTA_FEATURE_DROP_WAIT_FOR_RETENTION_PERIOD; DELTA_TABLE_NOT_FOUND;
+DELTA_ICEBERG_COMPAT_VIOLATION.WRONG_REQUIRED_TABLE_PROPERTY; guard; gate; drain; lease; lockout; quiet moment
+"""
+"""The words and phrases of the pages on isolation and on ACID guarantees, and of the features that tables have."""
+
+
+@pytest.mark.parametrize("word", [each.strip() for each in " ".join(WORDS.split()).split(";")])
+def test_each_word_of_the_pages_on_isolation_and_acid_is_explained(word: str) -> None:
+    assert rows_about(word) or facts_about(word) or find_term(word)
+
+
+@pytest.mark.parametrize("feature", [each.name for each in FEATURES])
+def test_each_feature_is_explained_in_any_spelling(feature: str) -> None:
+    assert rows_about(feature)
+    assert rows_about(feature.upper())
+
+
+def test_a_feature_names_the_clients_that_read_and_write_it(cli: Cli, repo: Repository) -> None:
+    said = cli("explain", "catalogManaged").flat
+    assert "a feature of the protocol that readers and writers must support" in said
+    assert "read by spark 4.1.0" in said
+    assert "`features: {catalogManaged: supported}`" in said
+
+
+@pytest.mark.parametrize("file", ["attributes", "applying", "commands", "planning"])
+def test_each_condition_that_a_message_names_is_explained(file: str) -> None:
+    source = "".join(each.read_text() for each in (ROOT / "tablectl" / file).rglob("*.py"))
+    named = set(re.findall(r'"(DELTA_[A-Z_.]{6,})"', source)) | {each.value for each in Conflict}
+    assert {name for name in named if find_term(name) is None} == set()
+
+
+@pytest.mark.parametrize(
+    ("pasted", "name"),
+    [
+        ("[DELTA_METADATA_CHANGED] The metadata of the Delta table has been changed", "DELTA_METADATA_CHANGED"),
+        ("io.delta.exceptions.ConcurrentAppendException: Files were added", "DELTA_CONCURRENT_APPEND"),
+        ("concurrent append exception", "DELTA_CONCURRENT_APPEND"),
+        ("write serializable", "WriteSerializable"),
+    ],
+)
+def test_a_message_is_explained_as_it_is_pasted(pasted: str, name: str) -> None:
+    found = find_term(pasted)
+    assert found is not None
+    assert found.name == name
+
+
+def test_a_miss_lists_the_three_nearest(cli: Cli, repo: Repository) -> None:
+    result = cli("explain", "photn")
+    assert result.code == 64
+    assert "did you mean photon? Or " in result.err
+    assert nearest_words("lock contention")[0] == "lock"
+    assert nearest_words("schema change in a stream")[0] == "schema change"
