@@ -89,6 +89,10 @@ def run_cli(args: Sequence[str], environ: Mapping[str, str]) -> int:
         # `bash_source` is the spelling in the shell profiles of users of earlier versions.
         instruction = f"source_{shell}" if asked == "source" else environ[_COMPLETE]
         return shell_complete(program(), {}, "tablectl", _COMPLETE, instruction)
+    if "--between" in args:
+        from tablectl.commands.conflicts import with_folder  # noqa: PLC0415
+
+        args = with_folder(args)
     out = Output(environ)
     try:
         # Not the library's ``main``, which turns Ctrl-C into 130 and a closed pipe into an exit.

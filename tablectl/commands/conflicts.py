@@ -120,8 +120,9 @@ def conflicts_command(
         tuple[str, str] | None,
         typer.Option(
             "--between",
-            metavar="SQL SQL",
-            help="Compare two SQL statements: whether they conflict, and how to avoid it.",
+            metavar="SQL SQL | FOLDER",
+            help="Compare two SQL statements: whether they conflict, and how to avoid it. Or those of a folder of SQL "
+            "files, each pair.",
         ),
     ] = None,
     clients: Annotated[
@@ -167,6 +168,14 @@ def conflicts_command(
     with one_table(table):
         reports.show(document_of_conflicts(found, everything=everything, about=operation or ""), ctx.obj)
     return ExitCode.REFUSED if found.refused else ExitCode.DONE
+
+
+def with_folder(args: Sequence[str]) -> Sequence[str]:
+    """``--between FOLDER`` has one value, ``--between SQL SQL`` two: an empty one follows a folder."""
+    at = next((place for place, word in enumerate(args[:-1]) if word == "--between"), None)
+    if args[:1] != ["conflicts"] or at is None or len(args[at + 1]) > 4_096 or not Path(args[at + 1]).is_dir():
+        return args
+    return [*args[: at + 2], "", *args[at + 2 :]]
 
 
 @function
@@ -220,9 +229,12 @@ def _compared(project: Project, asked: _Asked, one: str, other: str) -> Document
         compare_statements,
         document_of_pair,
     )
+    from tablectl.insight.statements.folder import compare_folder, document_of_folder  # noqa: PLC0415
 
     logging.getLogger("sqlglot").setLevel(logging.ERROR)  # it warns about statements that are refused anyway
     name, spec = project.find(asked.table, asked.paths)
     live = project.read(name, spec)
     declared = spec.options if spec else NO_OPTIONS
+    if not other and Path(one).is_dir():
+        return document_of_folder(compare_folder(live, Path(one), project.dialect, asked.assumption, declared))
     return document_of_pair(compare_statements(live, one, other, project.dialect, asked.assumption, declared))

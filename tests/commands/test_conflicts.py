@@ -215,3 +215,32 @@ def test_a_statement_of_another_form_is_refused_with_the_accepted_ones(cli: Cli,
     assert (result.code, result.out) == (1, "")
     assert "its end is expected, not 'QUICKLY'" in result.err
     assert "accepted is OPTIMIZE table [FULL] [WHERE condition] [ZORDER BY (column, …)]" in result.err
+
+
+def test_each_pair_of_a_folder_of_sql_files_the_worst_first(cli: Cli, repo: Repository) -> None:
+    repo.table("orders", partitions=["day"])
+    name, jobs = repo.name("orders"), repo.root / "jobs"
+    (jobs / "daily").mkdir(parents=True)
+    (jobs / "daily" / "load.sql").write_text(
+        f"-- it's ; a comment\nINSERT INTO {name} SELECT * FROM u;\n\nDELETE FROM {name}\nWHERE day = '2026-01-01';\n"
+    )
+    (jobs / "merge.sql").write_text(
+        f"MERGE INTO {name} t USING u s ON t.id = s.id WHEN MATCHED THEN UPDATE SET *;"
+        f"ALTER TABLE {name} SET TBLPROPERTIES ('a' = ';')"
+    )
+    (jobs / "other.sql").write_text("UPDATE another SET a = 1; SELECT 1; {{ config() }}")
+    (jobs / "job.py").write_text("spark.sql('x')")
+    result = cli("conflicts", name, "--between", str(jobs))
+    assert (result.code, result.err) == (0, "")
+    found = json.loads(cli("conflicts", name, "--between", str(jobs), "--format", "json").out)
+    places = [each["place"].removeprefix(f"{jobs}/") for each in found["statements"]]
+    assert places == ["daily/load.sql:2", "daily/load.sql:4", "merge.sql:1", "merge.sql:1"]
+    pairs = [(each["failing"]["place"].removeprefix(f"{jobs}/"), each["result"]) for each in found["pairs"]]
+    assert pairs[0][1] == "fails"
+    assert [result for _, result in pairs] == sorted((result for _, result in pairs), key=["fails", "may fail"].index)
+    assert len(pairs) == 6
+    assert [each["sql"][:5] for each in found["metadata"]] == ["ALTER"]
+    skipped = {place.removeprefix(f"{jobs}/"): why for place, why in found["skipped"]}
+    assert set(skipped) == {"job.py", "other.sql:1"}
+    assert "Not looked at" in result.out
+    assert "Change metadata" in result.out

@@ -39,7 +39,7 @@ from tablectl.model.safe_text import Code
 from tablectl.model.table import LiveTable
 from tablectl.model.table_options import NO_OPTIONS, TableOptions
 
-_TONES: dict[ConflictResult, Tone] = {
+TONES: dict[ConflictResult, Tone] = {
     ConflictResult.COMMITS: "good",
     ConflictResult.MAY_FAIL: "pending",
     ConflictResult.UNKNOWN: "pending",
@@ -188,7 +188,7 @@ def compare_statements(
     """
     subject = StatementTable.of(live)
     statements = (_parsed(first, "first"), _parsed(second, "second"))
-    expected, assumed = _expected(basis_of(live, options), dialect, assumption.clients)
+    expected, assumed = expected_clients(basis_of(live, options), dialect, assumption.clients)
     views: list[ClientComparison] = []
     for client, photon in expected:
         setting = ConflictContext.of(live, client, photon=photon, auto_compact=assumption.auto_compact)
@@ -244,9 +244,10 @@ def _parsed(sql: str, which: str) -> ParsedStatement:
         raise StatementError(f"the {which} statement: {error.message}", error.hint) from None
 
 
-def _expected(
+def expected_clients(
     basis: Basis, dialect: str, asked: Sequence[tuple[Client, bool | None]]
 ) -> tuple[list[tuple[Client, bool | None]], bool]:
+    """The clients that run SQL, each with whether it has Photon, ``None`` if unknown; and whether they are assumed."""
     for client, _ in asked:
         if not client.family.runs_sql:
             raise StatementError(
@@ -294,7 +295,7 @@ def _blocks(overlapping: Comparison, view: ClientComparison) -> Iterator[Block]:
         what = outcome.result.value
         if outcome.exceptions:
             what += f" with {' or '.join(outcome.exceptions)}"
-        yield Paragraph(f"{number} in flight, {other} commits first: {what}", _TONES[outcome.result])
+        yield Paragraph(f"{number} in flight, {other} commits first: {what}", TONES[outcome.result])
         yield Facts((("why", f"{outcome.reason} ({outcome.source})"),))
         if outcome.afterwards:
             yield Facts((("then", outcome.afterwards),))
