@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -35,11 +35,14 @@ from tablectl.insight.conflict_report import ConflictReport, document_of_conflic
 from tablectl.insight.conflict_report import conflict_report as report_conflicts
 from tablectl.insight.table_operations import OPERATIONS
 from tablectl.model.errors import ExitCode, UsageError, one_table
+from tablectl.model.safe_text import printable
 from tablectl.model.table_options import NO_OPTIONS
 from tablectl.policies.repository import Paths
 from tablectl.policies.spelling_hints import nearest
 from tablectl.reports.render import ReportFormat
+from tablectl.support.files import read_regular
 
+_MOST_FILES, _MOST_BYTES = 1_000, 1 << 20
 _CLIENT = re.compile(r"([a-z-]{1,60})(?:[ /:-]{0,4}(\d{1,4}(?:\.\d{1,4}){0,2})(?:\.x)?)?(?:[ -]+(photon))?\Z")
 
 
@@ -236,5 +239,23 @@ def _compared(project: Project, asked: _Asked, one: str, other: str) -> Document
     live = project.read(name, spec)
     declared = spec.options if spec else NO_OPTIONS
     if not other and Path(one).is_dir():
-        return document_of_folder(compare_folder(live, Path(one), project.dialect, asked.assumption, declared))
+        return document_of_folder(
+            compare_folder(live, _sql_files(Path(one)), project.dialect, asked.assumption, declared)
+        )
     return document_of_pair(compare_statements(live, one, other, project.dialect, asked.assumption, declared))
+
+
+def _sql_files(folder: Path) -> Iterator[tuple[str, str, str]]:
+    """The files below a folder: name and text, or why it is not read."""
+    for number, file in enumerate(sorted(each for each in folder.rglob("*") if not each.is_dir())):
+        name = printable(file.as_posix())
+        if number == _MOST_FILES:
+            yield name, "", f"this and what follows: at most {_MOST_FILES:,} files are read"
+            return
+        if file.suffix.lower() != ".sql":
+            yield name, "", "its name does not end in .sql"
+            continue
+        try:
+            yield name, read_regular(file, _MOST_BYTES).decode("utf-8"), ""
+        except (OSError, ValueError) as error:
+            yield name, "", printable(str(error))

@@ -11,7 +11,6 @@ from tablectl.delta import keys
 from tablectl.delta.keys import NOTHING_SET
 from tablectl.delta.properties import find_text, other_spelling
 from tablectl.delta.protocol import Client, Protocol, supported_by
-from tablectl.model.commit import Commit
 from tablectl.model.operations import ClusterBy, Operation, Repartition, ReplacePartitions, SetProperties
 from tablectl.model.plan import Basis, ProtocolFact
 from tablectl.model.table import LiveTable
@@ -34,11 +33,6 @@ class Assumption:
 
 
 NO_ASSUMPTION = Assumption()
-
-
-def _compacted(commit: Commit) -> bool:
-    """Whether a commit is an automatic compaction."""
-    return commit.operation == "OPTIMIZE" and commit.parameters.get("auto", "").lower() == "true"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +63,8 @@ class ConflictContext:
         cls, live: LiveTable, client: Client, *, photon: bool | None = None, auto_compact: bool | None = None
     ) -> ConflictContext:
         """The context of a live table. The properties of its writers follow from its history."""
-        if auto_compact is None and any(_compacted(each) for each in live.history):
+        compactions = (each.parameters.get("auto", "") for each in live.history if each.operation == "OPTIMIZE")
+        if auto_compact is None and any(each.lower() == "true" for each in compactions):
             auto_compact = True
         return cls(
             client=client,

@@ -466,7 +466,7 @@ def _differences(view: ContextComparison, *, everything: bool, about: str) -> It
     otherwise = 0
     for difference in effect.different:
         before, after = difference.before, difference.after
-        if about and not _concerns(difference, about):
+        if about and about not in {difference.cell.current.key, difference.cell.committed.key}:
             continue
         if not before or not after:
             continue
@@ -483,10 +483,6 @@ def _differences(view: ContextComparison, *, everything: bool, about: str) -> It
         yield Facts(tuple(facts))
     also = f", {otherwise} fail with another exception" if otherwise else ""
     yield Paragraph(f"{plural(effect.equal, 'pair')} of operations have the same result as before{also}.")
-
-
-def _concerns(difference: MatrixDifference, key: str) -> bool:
-    return key in {difference.cell.current.key, difference.cell.committed.key}
 
 
 def _row_level_change(view: ContextComparison) -> Iterator[Block]:

@@ -86,18 +86,11 @@ def _feature_rows(asked: str) -> Iterator[PageRow]:
             kind = "readers and writers" if feature.name in READER_FEATURES else "writers alone"
             cells = [("what it is", f"a feature of the protocol that {kind} must support")]
             cells.append(("declare", f"`{feature.attribute or f'features: {{{feature.name}: supported}}'}`"))
-            for title, clients in (("read by", _reads(feature.name)), ("written by", _writes(feature.name))):
-                cells += [(title, ", ".join(clients))] if clients else []
+            for title, access in (("read by", "reads"), ("written by", "writes")):
+                known = [(each.name, (getattr(each, access) or {}).get(feature.name)) for each in known_clients()]
+                clients = ", ".join(f"{name} {since}".strip() for name, since in known if since is not None)
+                cells += [(title, clients)] if clients else []
             yield PageRow((feature.name,), tuple(cells), "docs/features.md")
-
-
-def _reads(feature: str) -> Sequence[str]:
-    return [f"{each.name} {each.reads[feature]}".strip() for each in known_clients() if feature in each.reads]
-
-
-def _writes(feature: str) -> Sequence[str]:
-    known = [(each.name, (each.writes or {}).get(feature)) for each in known_clients()]
-    return [f"{name} {since}".strip() for name, since in known if since is not None]
 
 
 def nearest_words(word: str, others: Sequence[str] = (), most: int = 3) -> Sequence[str]:

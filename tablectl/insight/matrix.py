@@ -142,7 +142,11 @@ class Matrix:
 def matrix(setting: ConflictContext, groups: Collection[OperationGroup] = tuple(OperationGroup)) -> Matrix:
     """Every pair of operations of these groups that such a table supports."""
     all_committed = tuple(each for each in operations_of(setting) if each.group in groups)
-    all_current = tuple(each for each in all_committed if _made_by(each, setting))
+    all_current = tuple(
+        each
+        for each in all_committed
+        if setting.client.family.runs_sql or each.group in {OperationGroup.ROWS, OperationGroup.FILES}
+    )
     return Matrix(setting, all_current, all_committed, tuple(_cells(setting, all_committed, all_current)))
 
 
@@ -185,10 +189,6 @@ def _outcome(
 
 def _worst(won: Sequence[CommittedTransaction], lost: Sequence[CurrentTransaction]) -> ConflictOutcome:
     return max((decide_all(won, each) for each in lost), key=lambda outcome: outcome.rank)
-
-
-def _made_by(current: TableOperation, setting: ConflictContext) -> bool:
-    return setting.client.family.runs_sql or current.group in {OperationGroup.ROWS, OperationGroup.FILES}
 
 
 @dataclass(frozen=True, slots=True)
@@ -320,7 +320,8 @@ def _fixes(cell: MatrixCell, setting: ConflictContext) -> Iterator[str]:
         yield _separate(cell, setting)
     elif not setting.partitioned and not setting.clustered:
         split = replace(setting, partitioned=True)
-        if _fit(cell, split) and decide_pair(split, cell.committed, cell.current).separate.succeeds:
+        fits = cell.current.fits(split) and cell.committed.fits(split)
+        if fits and decide_pair(split, cell.committed, cell.current).separate.succeeds:
             yield "partition by a column that both filter by, and name it with literals in both conditions"
     plain = (_without_zorder(cell.committed), _without_zorder(cell.current))
     if plain != (cell.committed, cell.current) and decide_pair(setting, *plain).overlapping.succeeds:
@@ -384,7 +385,3 @@ def _by_rows(cell: MatrixCell, setting: ConflictContext) -> bool:
     if cell.overlapping.source.startswith(NOT_DOCUMENTED):
         return False  # no rule says that rows would count there
     return all(row_level(each.current(setting))[0] for each in cell.current.transactions(setting, "a"))
-
-
-def _fit(cell: MatrixCell, setting: ConflictContext) -> bool:
-    return cell.current.fits(setting) and cell.committed.fits(setting)

@@ -110,11 +110,6 @@ def _reads(setting: ConflictContext, place: Place) -> Reads:
 _READS_ALL = Reads(partitions=None, files=_PLACES)
 
 
-def _drawn(setting: ConflictContext) -> MetadataChange | None:
-    """What an INSERT commits in addition to its rows on a table with identity columns (delta-1.12)."""
-    return MetadataChange(schema="other", tag="identity") if setting.identity else None
-
-
 def _compacted(write: Transactions) -> Transactions:
     """A write and the automatic compaction of the files of the same place (``AutoCompact.scala``)."""
 
@@ -130,9 +125,9 @@ def _compacted(write: Transactions) -> Transactions:
 
 def _append(setting: ConflictContext, place: Place) -> tuple[Transaction, ...]:
     added = (_file(setting, place, "-new"),)
-    return (
-        Transaction(CommittedTransaction(kind=Kind.APPEND, metadata=_drawn(setting), added=added, blind=setting.blind)),
-    )
+    # On a table with identity columns it draws ids, and commits metadata for them (delta-1.12).
+    drawn = MetadataChange(schema="other", tag="identity") if setting.identity else None
+    return (Transaction(CommittedTransaction(kind=Kind.APPEND, metadata=drawn, added=added, blind=setting.blind)),)
 
 
 def _append_with_ids(setting: ConflictContext, place: Place) -> tuple[Transaction, ...]:

@@ -229,16 +229,17 @@ def test_each_pair_of_a_folder_of_sql_files_the_worst_first(cli: Cli, repo: Repo
         f"ALTER TABLE {name} SET TBLPROPERTIES ('a' = ';')"
     )
     (jobs / "other.sql").write_text("UPDATE another SET a = 1; SELECT 1; {{ config() }}")
+    (jobs / "atomic.sql").write_text(f"BEGIN ATOMIC\n  TRUNCATE TABLE {name};\nEND;")
     (jobs / "job.py").write_text("spark.sql('x')")
     result = cli("conflicts", name, "--between", str(jobs))
     assert (result.code, result.err) == (0, "")
     found = json.loads(cli("conflicts", name, "--between", str(jobs), "--format", "json").out)
     places = [each["place"].removeprefix(f"{jobs}/") for each in found["statements"]]
-    assert places == ["daily/load.sql:2", "daily/load.sql:4", "merge.sql:1", "merge.sql:1"]
+    assert places == ["atomic.sql:2", "daily/load.sql:2", "daily/load.sql:4", "merge.sql:1", "merge.sql:1"]
     pairs = [(each["failing"]["place"].removeprefix(f"{jobs}/"), each["result"]) for each in found["pairs"]]
     assert pairs[0][1] == "fails"
     assert [result for _, result in pairs] == sorted((result for _, result in pairs), key=["fails", "may fail"].index)
-    assert len(pairs) == 6
+    assert len(pairs) == 10
     assert [each["sql"][:5] for each in found["metadata"]] == ["ALTER"]
     skipped = {place.removeprefix(f"{jobs}/"): why for place, why in found["skipped"]}
     assert set(skipped) == {"job.py", "other.sql:1"}

@@ -224,7 +224,10 @@ def _partition(found: _Found) -> tuple[list[_Option], list[str]]:
     candidates: list[tuple[float, str, Field, _Found]] = []
     for column in dict.fromkeys(column for job in rewriting for column in job.columns):
         field = found.facts.field(column)
-        if field is None or field.type not in _TYPES or not any(_restricts(job, column) for job in rewriting):
+        restricting = (
+            sum(bool(each.values(column)) for each in job.writes) >= _MOST * len(job.writes) for job in rewriting
+        )
+        if field is None or field.type not in _TYPES or not any(restricting):
             continue
         layout = replace(Layout.assumed_by(column, found.jobs), files=live.files or 0)
         after = found.after(layout=layout)
@@ -277,11 +280,6 @@ def _partitioned(found: _Found, after: _Found, name: str, most: int) -> _Option:
         declare=(("rewrite", "", "allowed"), ("partitioning", "", (name,))),
         cost=tuple(cost),
     )
-
-
-def _restricts(job: Job, column: str) -> bool:
-    """Whether most writes of a job restrict the column to literals."""
-    return sum(bool(write.values(column)) for write in job.writes) >= _MOST * len(job.writes)
 
 
 def _explicit(found: _Found) -> Iterator[_Option]:

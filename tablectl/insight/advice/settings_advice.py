@@ -11,7 +11,7 @@ from tablectl.conflicts.transactions import Level
 from tablectl.delta import keys
 from tablectl.delta.clients import LockedOut, judge, newest_locked_out, parse_version
 from tablectl.delta.properties import DEFAULT_FILE_RETENTION, DEFAULT_LOG_RETENTION, parse_interval
-from tablectl.delta.protocol import PROTECTION, Protocol, TableFeature, find_feature
+from tablectl.delta.protocol import PROTECTION, Protocol, find_feature
 from tablectl.insight.advice.advice_records import LEAST_WRITES, Advice, Declared, TableFacts, confidence_of
 from tablectl.model.commit_contents import Kind
 from tablectl.model.stream_progress import StreamPosition, UnknownStream
@@ -174,7 +174,9 @@ def ledger_advice(facts: TableFacts) -> Iterator[Advice]:
     ]
     if facts.jobs is None or len(appends) < LEAST_WRITES or facts.context.stored_level is Level.SERIALIZABLE:
         return
-    at_risk = [each for each in appends if _overlaps(each.commit.read_version, each.commit.version)]
+    at_risk = [
+        each for each in appends if (read := each.commit.read_version) is not None and read < each.commit.version - 1
+    ]
     if not at_risk:
         return
     yield Advice(
@@ -193,10 +195,6 @@ def ledger_advice(facts: TableFacts) -> Iterator[Advice]:
         computed="appends that are not blind, with commits between the version that they read and their own; whether "
         "their rows depend on what they read is not in the log",
     )
-
-
-def _overlaps(read: int | None, version: int) -> bool:
-    return read is not None and read < version - 1
 
 
 _VECTORS = "deletionVectors"
@@ -227,7 +225,11 @@ def protocol_advice(facts: TableFacts) -> tuple[list[Advice], list[str]]:
     advice = Advice(
         code="A12",
         title=title,
-        declare=tuple(_dropping(each) for each in named if each),
+        declare=tuple(
+            (each.attribute, "", "dropped") if each.attribute else ("features", each.name, "dropped")
+            for each in named
+            if each
+        ),
         evidence=(f"no property, column or file of the table uses {', '.join(unused)}", *clients),
         benefit="clients",
         amount=len(gained),
@@ -275,8 +277,3 @@ def _unused(live: LiveTable, feature: str) -> bool:
             return not any(key.lower().startswith(keys.CONSTRAINTS) for key in live.properties)
         case _:
             return False
-
-
-def _dropping(feature: TableFeature) -> tuple[str, str, str]:
-    """The declaration that drops a feature: attribute, key, value."""
-    return (feature.attribute, "", "dropped") if feature.attribute else ("features", feature.name, "dropped")

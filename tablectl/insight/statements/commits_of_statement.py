@@ -142,7 +142,7 @@ def _of_commit(made: CommittedTransaction) -> Footprint:
 
 
 def _sent(operation: Operation, subject: StatementTable, setting: ConflictContext) -> tuple[CommittedTransaction, ...]:
-    basis = _basis(subject, setting)
+    basis = replace(setting.basis, nested=subject.nested, vectors=subject.vectors, files=subject.files)
     match operation:
         case SetProperties():
             return _set(operation, basis, setting)
@@ -151,7 +151,8 @@ def _sent(operation: Operation, subject: StatementTable, setting: ConflictContex
         case ClusterBy(columns=()) if not setting.clustered:
             return ()  # Delta commits nothing for CLUSTER BY NONE on a table that was never clustered
         case DropFeature():
-            name = _spelled(operation.name, setting.protocol)
+            features = setting.protocol.features
+            name = next((each for each in features if each.lower() == operation.name.lower()), operation.name)
             return drop_feature_commits(
                 name,
                 setting.protocol,
@@ -165,15 +166,6 @@ def _sent(operation: Operation, subject: StatementTable, setting: ConflictContex
             return operation.commits(basis)
 
 
-def _basis(subject: StatementTable, setting: ConflictContext) -> Basis:
-    return replace(setting.basis, nested=subject.nested, vectors=subject.vectors, files=subject.files)
-
-
-def _spelled(name: str, protocol: Protocol) -> str:
-    """A feature in the spelling of the protocol."""
-    return next((each for each in protocol.features if each.lower() == name.lower()), name)
-
-
 def _traces(name: str, subject: StatementTable) -> bool:
     """Whether files or the schema may contain traces of a feature."""
     if name == "deletionVectors":
@@ -183,7 +175,8 @@ def _traces(name: str, subject: StatementTable) -> bool:
 
 def _set(operation: SetProperties, basis: Basis, setting: ConflictContext) -> tuple[CommittedTransaction, ...]:
     """The commits of a SET, of which only what differs from the table counts."""
-    values = [(key, value) for key, value in operation.values if not _stored(key, value, setting)]
+    stored = setting.properties
+    values = [(key, value) for key, value in operation.values if stored.get(other_spelling(key) or key) != value]
     removed: tuple[CommittedTransaction, ...] = ()
     mapping = keys.COLUMN_MAPPING.lower()
     unmapped = setting.value(keys.COLUMN_MAPPING) in {"name", "id"} and any(
@@ -200,11 +193,6 @@ def _set(operation: SetProperties, basis: Basis, setting: ConflictContext) -> tu
     change = replace(last.metadata or MetadataChange(), described=any(key == "comment" for key, _ in values))
     protocol = ProtocolChange(adds=tuple(sorted(added))) if added else None
     return (*removed, *before, replace(last, metadata=change, protocol=protocol))
-
-
-def _stored(key: str, value: str, setting: ConflictContext) -> bool:
-    """Whether the table has a property with this value already."""
-    return setting.properties.get(other_spelling(key) or key) == value
 
 
 def _implied_by_versions(values: Iterable[tuple[str, str]], protocol: Protocol) -> frozenset[str]:

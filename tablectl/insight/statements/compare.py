@@ -316,7 +316,8 @@ def _commits(
     yield "reads", "the whole table" if reads == EVERYWHERE else reads
     yield "writes", _writes(main)
     for each in main.passed_over if partitioned else ():
-        yield "not used", f"{_cut(each.condition)}: {each.reason}"
+        cut = each.condition if len(each.condition) <= 60 else f"{each.condition[:59]}…"
+        yield "not used", f"{cut}: {each.reason}"
 
 
 def _numbered(commits: Sequence[StatementCommit]) -> Iterator[str]:
@@ -342,10 +343,6 @@ def _writes(commit: StatementCommit) -> str:
     if commit.data_change and NO_REGION not in (rewrites, adds) and rewrites != adds:
         return f"{rewrites}; new rows {adds}"
     return adds if rewrites == NO_REGION else rewrites
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= 60 else f"{text[:59]}…"
 
 
 def _ways(ways: Suggestions) -> Iterator[Block]:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import combinations
-from pathlib import Path
 
 from tablectl.attributes.policy import basis_of
 from tablectl.conflicts.transactions import ConflictResult
@@ -22,10 +21,12 @@ from tablectl.insight.statements.target import StatementTable
 from tablectl.model.safe_text import printable
 from tablectl.model.table import LiveTable
 from tablectl.model.table_options import TableOptions
-from tablectl.support.files import read_regular
 
-_MOST_FILES, _MOST_BYTES, _MOST_STATEMENTS = 1_000, 1 << 20, 100
-"""100 statements are 4,950 pairs."""
+SqlFile = tuple[str, str, str]
+"""Its name, its text, and why it is not looked at; empty if it is."""
+_MOST_STATEMENTS = 100
+"""4,950 pairs."""
+_BLOCKS = frozenset({"BEGIN", "ATOMIC", "TRANSACTION", "END", "COMMIT", "ROLLBACK"})
 _RANKS = (ConflictResult.FAILS, ConflictResult.UNKNOWN, ConflictResult.MAY_FAIL, ConflictResult.COMMITS)
 _SHOWN = 100
 
@@ -40,7 +41,7 @@ class PlacedStatement:
 
 @dataclass(frozen=True, slots=True)
 class ConflictingPair:
-    """Two statements at once, in the worse order, for the client that fares worst: one in flight, the other commits."""
+    """Two statements at once: one in flight, the other commits. The worse order, for the worst client."""
 
     failing: PlacedStatement
     committing: PlacedStatement
@@ -64,10 +65,11 @@ class FolderComparison:
 
 
 def compare_folder(
-    live: LiveTable, folder: Path, dialect: str, assumption: Assumption, options: TableOptions
+    live: LiveTable, files: Iterable[SqlFile], dialect: str, assumption: Assumption, options: TableOptions
 ) -> FolderComparison:
-    """Compare all statements of the SQL files below a folder that write a table, for the clients of
-    ``compare_statements``. Raises ``StatementError`` if a named client runs no SQL.
+    """Compare all statements of SQL files that write a table, for the clients of ``compare_statements``.
+
+    Raises ``StatementError`` if a named client runs no SQL.
     """
     subject = StatementTable.of(live)
     clients, _ = expected_clients(basis_of(live, options), dialect, assumption.clients)
@@ -78,7 +80,7 @@ def compare_folder(
     found: list[tuple[PlacedStatement, ParsedStatement]] = []
     metadata: list[PlacedStatement] = []
     skipped: list[tuple[str, str]] = []
-    for place, sql, why in _statements(folder):
+    for place, sql, why in _statements(files):
         try:
             if why or len(found) == _MOST_STATEMENTS:
                 raise StatementError(why or f"at most {_MOST_STATEMENTS} statements are compared")
@@ -106,29 +108,21 @@ def compare_folder(
     return FolderComparison(live.name.text, written, tuple(pairs), tuple(metadata), tuple(skipped))
 
 
-def _statements(folder: Path) -> Iterator[tuple[str, str, str]]:
-    """The statements of the files, each with its place: they end with a semicolon outside of quotes and comments. Or a
-    place, and why it is not looked at.
+def _statements(files: Iterable[SqlFile]) -> Iterator[SqlFile]:
+    """The statements of the files, each with its place: they end with a semicolon outside of quotes and comments. Those
+    of a block, BEGIN ATOMIC … END, count one by one (D77).
     """
-    for number, file in enumerate(sorted(each for each in folder.rglob("*") if not each.is_dir())):
-        name = printable(file.as_posix())
-        if number == _MOST_FILES:
-            yield name, "", f"this and what follows: at most {_MOST_FILES:,} files are read"
-            return
-        if file.suffix.lower() != ".sql":
-            yield name, "", "its name does not end in .sql"
-            continue
-        try:
-            text = read_regular(file, _MOST_BYTES).decode("utf-8")
-        except (OSError, ValueError) as error:
-            yield name, "", printable(str(error))
-            continue
+    for name, text, why in files:
+        if why:
+            yield name, "", why
         start: int | None = None
-        ends = [(token.start, token.text == ";") for token in any_tokens(text)]
+        tokens = list(any_tokens(text))
+        around = {token.start for token in tokens if token.word in _BLOCKS}
+        ends = [(token.start, token.text == ";") for token in tokens]
         for at, ended in (*ends, (len(text), True)):
             if ended and start is not None:
                 yield f"{name}:{text.count(chr(10), 0, start) + 1}", text[start:at], ""
-            start = None if ended else at if start is None else start
+            start = None if ended else start if start is not None or at in around else at
 
 
 def document_of_folder(found: FolderComparison) -> Document:

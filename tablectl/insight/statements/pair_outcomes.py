@@ -17,7 +17,6 @@ from tablectl.conflicts.databricks_rules import row_level
 from tablectl.conflicts.rules import decide_all
 from tablectl.conflicts.transactions import NOTHING, Conflict, ConflictOutcome, ConflictResult, Reads
 from tablectl.delta.client_families import DATABRICKS
-from tablectl.delta.protocol import Client
 from tablectl.insight.conflict_context import ConflictContext
 from tablectl.insight.statements.commits_of_statement import Footprints, commits_of
 from tablectl.insight.statements.disjoint_partitions import NOWHERE, Region, covers, disjoint, either
@@ -76,12 +75,13 @@ def between(
     if pair.separate:
         return pair
     found = _by_rows(pair, first, second, subject)
-    one, two = (replace(each, exceptions=_raised(each, setting.client)) for each in found.outcomes)
+    one, two = (
+        replace(
+            each, exceptions=tuple(dict.fromkeys(conflict.raised_by(setting.client) for conflict in each.conflicts))
+        )
+        for each in found.outcomes
+    )
     return replace(found, outcomes=(one, two))
-
-
-def _raised(outcome: PairOutcome, client: Client) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(each.raised_by(client) for each in outcome.conflicts))
 
 
 def _by_rows(

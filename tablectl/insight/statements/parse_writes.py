@@ -285,6 +285,8 @@ def partition_of(node: exp.Expr) -> tuple[exp.Expr, ...]:
 
 def _other(sql: str, verb: str) -> StatementError:
     hint = "`tablectl conflicts TABLE` without --between has the other operations"
+    if verb == "BEGIN":
+        hint = "give its statements, or a folder with it: each conflicts as by itself, in flight until the end (D77)"
     return StatementError(f"cannot tell what {_start(sql)} conflicts with: {verb} is not one of {_TAKEN}", hint)
 
 

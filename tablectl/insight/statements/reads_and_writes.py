@@ -131,11 +131,8 @@ def check_table(statement: ParsedStatement, subject: StatementTable) -> None:
     names = [statement.parts[: len(statement.parts) - cut] for cut in range(int(statement.of_column), most)]
     if not any(subject.written_as(name) for name in names):
         written = ".".join(part.sql(Databricks) for part in statement.table.parts)
-        raise StatementError(f"the statement writes {written}, not {subject.name.text}", _fix(subject))
-
-
-def _fix(subject: StatementTable) -> str:
-    return f"both statements name the table as {subject.name.text}"
+        fix = f"both statements name the table as {subject.name.text}"
+        raise StatementError(f"the statement writes {written}, not {subject.name.text}", fix)
 
 
 def _footprint(statement: ParsedStatement, subject: StatementTable, *, documented: bool) -> Footprint:

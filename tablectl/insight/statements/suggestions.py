@@ -17,7 +17,7 @@ from sqlglot.dialects import Databricks
 from tablectl.delta.names import join_parts
 from tablectl.delta.sql_tokens import SqlToken
 from tablectl.insight.conflict_context import ConflictContext
-from tablectl.insight.statements.command_actions import Action, Rearrange, Send, StatementError
+from tablectl.insight.statements.command_actions import Rearrange, Send, StatementError
 from tablectl.insight.statements.command_tokens import tokens_of
 from tablectl.insight.statements.commits_of_statement import commits_of
 from tablectl.insight.statements.disjoint_partitions import EVERY_VALUE, Interval, Value, Values, either
@@ -110,16 +110,19 @@ def suggest(
     """The changes with which both statements would commit, whichever commits first."""
     both = (first, second)
     found = between(first, second, subject, setting)
-    by_apply = () if found.separate else tuple(index for index, each in enumerate(both) if _can_apply(each.action))
+    by_apply = (
+        ()
+        if found.separate
+        else tuple(
+            index
+            for index, each in enumerate(each.action for each in both)
+            if isinstance(each, Send) or (isinstance(each, Rearrange) and each.kind is Kind.REORG)
+        )
+    )
     if found.separate or any(len(each.sql) > _LONGEST for each in both):
         return Suggestions(by_apply=by_apply)
     working = (rewrites for added in _conditions(found, subject) if (rewrites := _tried(added, both, subject, setting)))
     return Suggestions(next(working, ()), tuple(_partitionings(both, subject, setting)), by_apply)
-
-
-def _can_apply(action: Action | None) -> bool:
-    """Whether a policy can declare what a statement does."""
-    return isinstance(action, Send) or (isinstance(action, Rearrange) and action.kind is Kind.REORG)
 
 
 def _conditions(found: StatementPair, subject: StatementTable) -> Iterator[tuple[_Added, ...]]:
@@ -198,13 +201,13 @@ def _near(taken: Values, domain: ColumnDomain) -> Iterator[Value]:
             yield from (f"{bound}~" for bound in (each.high, each.low) if bound is not None)
         else:
             step = _STEPS.get(domain.type, 1)
-            yield from (bound for bound in (each.high, each.low) if bound is not None and not each.within(_at(bound)))
+            yield from (
+                bound
+                for bound in (each.high, each.low)
+                if bound is not None and not each.within(Interval(bound, bound))
+            )
             yield from (bound + sign * step for bound, sign in ((each.high, 1), (each.low, -1)) if bound is not None)
     yield from _examples(domain)
-
-
-def _at(value: Value) -> Interval:
-    return Interval(value, value)
 
 
 def _examples(domain: ColumnDomain) -> tuple[Value, Value]:
