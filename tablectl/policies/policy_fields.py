@@ -47,7 +47,7 @@ from tablectl.policies.value_kinds import (
 )
 from tablectl.policies.value_reader import ValueReader, WrongNameError, named
 from tablectl.policies.variables import VARIABLE, read_column, read_location, why_no_name
-from tablectl.policies.wrong_values import kind_of
+from tablectl.policies.wrong_values import MOST_HINTS, MOST_PROBLEMS, kind_of
 from tablectl.policies.yaml_nodes import Scalar, plain
 
 _FEATURE = re.compile(r"[A-Za-z][A-Za-z0-9-]*")
@@ -67,11 +67,12 @@ WITH_VARIABLE: JsonSchemaValue = {"type": "string", "pattern": VARIABLE}
 
 
 class _Wrong(list[InitErrorDetails]):
-    """The errors of one value that has several parts."""
+    """The errors of one value that has several parts, the first ``MOST_PROBLEMS``."""
 
     def add(self, given: object, error: PydanticCustomError, *loc: str | int) -> None:
         """An error about a part of it. ``loc`` ends with ``[key]`` if it stands at the key."""
-        self.append(InitErrorDetails(type=error, loc=loc, input=given))
+        if len(self) < MOST_PROBLEMS:
+            self.append(InitErrorDetails(type=error, loc=loc, input=given))
 
     def check(self) -> None:
         """Raises them."""
@@ -270,7 +271,7 @@ class _Properties(_InPolicy):
         for name, value in given.items():
             try:
                 engine = _engine_of(name, value, reading)
-                _check_key(name, engine, reading)
+                _check_key(name, engine, reading, hints=reading.hints and len(wrong) < MOST_HINTS)
             except PydanticCustomError as error:
                 wrong.add(value, said(**error.context or {}), name, *_WHERE[error.type])
                 continue
@@ -339,12 +340,12 @@ def refused_hint(key: str, hint: str, dialect: str) -> str:
     return f"did you mean `{near}`?" if near else f"check its spelling; {how_to_declare(key)}"
 
 
-def _check_key(name: str, engine: str, reading: ValueReader) -> None:
+def _check_key(name: str, engine: str, reading: ValueReader, *, hints: bool) -> None:
     refused = why_refused(name, reading.dialect)
     if refused is not None and not (engine and is_foreign(name, reading.dialect)):
         reason, hint = refused
         message = shown(name) + reason.removeprefix(name) if reason.startswith(f"{name} ") else reason
-        hint = refused_hint(name, hint, reading.dialect) if reading.hints else hint
+        hint = refused_hint(name, hint, reading.dialect) if hints else hint
         raise PydanticCustomError("key", "", {"message": message, "hint": hint})
     unusable = why_no_name(name)
     if unusable:

@@ -15,7 +15,7 @@ from tablectl.model.errors import Problem
 from tablectl.policies.policy_fields import ATTRIBUTES, ENTRY, DeclaredProperty
 from tablectl.policies.value_kinds import FileSchema, inlined
 from tablectl.policies.value_reader import GivenValue, UnreadableError, ValueReader
-from tablectl.policies.wrong_values import FileFacts, Keys, Schema, problems_of
+from tablectl.policies.wrong_values import MOST_PROBLEMS, FileFacts, Keys, Schema, problems_of
 from tablectl.policies.yaml_nodes import ListNode, MapNode, Node, Scalar, SourceFile, plain
 
 _PROPERTIES = next(name for name, each in VALUE_TYPES.items() if each.keyed)
@@ -114,9 +114,8 @@ def _validated(values: dict[str, Any], node: MapNode, reading: ValueReader) -> A
             wrong: dict[str, set[int]] = {}
             for each in error.errors(include_url=False, include_context=False, include_input=False):
                 key, *inner = each["loc"]
-                known = values[str(key)]
-                items = {inner[0]} if inner and isinstance(inner[0], int) and isinstance(known, list) else None
-                wrong[str(key)] = wrong.get(str(key), set()) | items if items is not None else {-1}
+                of_list = inner and isinstance(inner[0], int) and isinstance(values[str(key)], list)
+                wrong.setdefault(str(key), set()).add(int(inner[0]) if of_list else -1)
             values = {
                 key: [item for at, item in enumerate(each) if at not in wrong[key]] if key in wrong else each
                 for key, each in values.items()
@@ -128,8 +127,8 @@ def _validated(values: dict[str, Any], node: MapNode, reading: ValueReader) -> A
 
 
 def _spoiled(value: object, wrong: set[int]) -> bool:
-    """Whether nothing is left of a value without its wrong items; -1 stands for the whole of it."""
-    return -1 in wrong or (isinstance(value, list) and 0 < len(value) == len(wrong))
+    """Whether nothing is left to check of a value without its wrong items; -1 stands for the whole of it."""
+    return -1 in wrong or len(wrong) >= MOST_PROBLEMS or (isinstance(value, list) and 0 < len(value) == len(wrong))
 
 
 def _facts(node: MapNode, reading: ValueReader, numbers: Mapping[str, list[int]]) -> FileFacts:

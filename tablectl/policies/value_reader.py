@@ -12,12 +12,10 @@ from tablectl.delta.names import NameSyntaxError
 from tablectl.model.errors import Problem
 from tablectl.policies.spelling_hints import cut, did_you_mean, shown
 from tablectl.policies.variables import UndefinedVariableError, Variables, why_unusable
+from tablectl.policies.wrong_values import MOST_HINTS
 from tablectl.policies.yaml_nodes import ListNode, MapNode, Node, Scalar, SourceFile, plain
 
 _Name = TypeVar("_Name")
-
-MOST_HINTS = 200
-"""The number of problems in all files after which no more suggestions are computed."""
 
 
 @dataclass(frozen=True, slots=True)
