@@ -31,6 +31,7 @@ from tablectl.commands.project import Project
 from tablectl.commands.read_tables import OnRead, ignore_progress, locate
 from tablectl.commands.report_facts import context_here
 from tablectl.commands.report_files import ReportFiles, report_of
+from tablectl.commands.rivals import rivals_in
 from tablectl.delta.names import parse_table
 from tablectl.insight.advice.advice_records import TableFacts
 from tablectl.insight.advice.risks import LakeRisks, Risk, TableRisks, document_of_risks, find_risks
@@ -40,6 +41,7 @@ from tablectl.model.safe_text import natural_key
 from tablectl.planning.diff import diff
 from tablectl.policies.declared_tables import TableSpec
 from tablectl.reports.render import ReportFormat
+from tablectl.reports.rivals import rival_advice, rival_text
 
 _WRITTEN = "Written by `tablectl check`: what mends the risks that it found. What no line names is not managed."
 
@@ -143,7 +145,9 @@ def _checked(project: Project, spec: TableSpec, location: str, facts: TableFacts
     live = facts.live
     state = state_of(project, spec, live, diff(spec.policy, live, project.dialect))
     shown = project.mask.linted(LintedTable(spec.name.text, findings_on(project, spec, state))).findings
-    risks = find_risks(facts, state, shown, project.mask.table_plan)
+    commits = facts.live.past.commits if facts.live.past else ()
+    rivals = [(rival_text(each), rival_advice(each)) for each in rivals_in(project, live, commits)]
+    risks = find_risks(facts, state, shown, project.mask.table_plan, rivals)
     return TableRisks(
         table=spec.name.text,
         location=location,

@@ -44,6 +44,7 @@ from tablectl.commands.read_tables import (
 )
 from tablectl.commands.report_facts import Started, context_here
 from tablectl.commands.report_files import ReportFiles, report_of
+from tablectl.commands.rivals import rivals_of
 from tablectl.commands.selection import Selection
 from tablectl.commands.status import StatusOptions, collect_status
 from tablectl.log.blame import BlameQuery, blame
@@ -215,7 +216,8 @@ def _drifted(project: Project, look_back: int, spec: TableSpec, reading: Reading
     result = blame(reading, BlameQuery(live, questions(changes), look_back))
     applied = next((commit for commit in result.commits if read_stamp(commit.user_metadata)), None)
     trouble = one_line(result.trouble) if result.trouble else ""
-    return table_drift(spec, live, changes, result.origins, applied=applied, trouble=trouble)
+    drifted = table_drift(spec, live, changes, result.origins, applied=applied, trouble=trouble)
+    return replace(drifted, rivals=rivals_of(project, replace(live, history=result.commits), reading.stores))
 
 
 def _with_catalog(spec: TableSpec) -> Callable[[LiveTable], Depth]:

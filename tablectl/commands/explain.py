@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -27,6 +27,8 @@ from tablectl.commands.parameters import (
 )
 from tablectl.commands.project import Project
 from tablectl.commands.report_files import ReportFiles
+from tablectl.commands.rivals import rivals_of
+from tablectl.conflicts.transactions import Conflict
 from tablectl.delta.dialects import dialect_of
 from tablectl.documents.document import Document
 from tablectl.insight.explain_term import document_of_term, explain_term
@@ -66,6 +68,7 @@ from tablectl.reports.explain_document import (
     document_of_property,
 )
 from tablectl.reports.render import ReportFormat
+from tablectl.reports.rivals import rival_advice, rival_text
 from tablectl.support.docs_folder import pages_folder
 
 _CODE = re.compile(r"(?i:[BLPR]|D(?=0))[0-9]{3}\Z|[A-Z]{2,16}[0-9]{1,6}\Z")
@@ -242,7 +245,13 @@ def _term(word: str, asked: _Asked, out: Output) -> Document:
     with asked.open(out.note) as project:
         found = project.find(asked.live, asked.paths) if asked.live is not None else None
         live = project.read(*found) if found else None
-    return document_of_term(explain_term(term, live, project.dialect))
+        files = term.conflict in {Conflict.APPEND, Conflict.DELETE_READ, Conflict.DELETE_DELETE}
+        rivals = [
+            (rival_text(each), rival_advice(each))
+            for each in (rivals_of(project, replace(live, history=())) if live and term.conflict else ())
+            if (each.kind in {"optimizes", "overwrites"}) is files
+        ]
+    return document_of_term(explain_term(term, live, project.dialect), rivals)
 
 
 def _table(table: str, asked: _Asked, out: Output) -> Document:

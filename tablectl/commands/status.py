@@ -41,6 +41,7 @@ from tablectl.commands.project import Project
 from tablectl.commands.read_tables import LocatedTable, OnRead, ignore_progress, locate, locate_tables, read_located
 from tablectl.commands.report_facts import context_here
 from tablectl.commands.report_files import ReportFiles, report_of
+from tablectl.commands.rivals import rivals_of
 from tablectl.delta import keys
 from tablectl.delta.clients import LockedOut, judge
 from tablectl.delta.locations import canonical_location
@@ -62,6 +63,7 @@ from tablectl.policies.declared_tables import Specs, TableSpec
 from tablectl.policies.repository import Paths, has_policies
 from tablectl.reports.drift_document import Provenance, commit_author, provenance, table_provenance
 from tablectl.reports.render import ReportFormat
+from tablectl.reports.rivals import rival_price, rival_who
 from tablectl.reports.status_document import STATES, LakeStatus, TableStatus, document_of_status
 
 _OLDEST = Protocol(1, 1)
@@ -256,7 +258,9 @@ def _read(
         is_managed, live = spec.name in named, reading.table
         changes = diff(spec.policy, live, project.dialect) if is_managed else ()
         blamed = blame(reading, BlameQuery(live, questions(changes), options.look_back)) if changes else None
-        return _row(project, _Found(spec, live, is_managed, changes, blamed, options.debt))
+        found = _row(project, _Found(spec, live, is_managed, changes, blamed, options.debt))
+        rivals = rivals_of(project, live, reading.stores)
+        return replace(found, rivals=tuple(f"{rival_who(each)}: {rival_price(each)}" for each in rivals))
 
     read = read_located(project, tables, lambda spec: partial(_depth, spec, debt=options.debt), row, on_read)
     for spec, where, found in read:

@@ -111,7 +111,7 @@ def past_writers(commits: Sequence[Commit], basis: Basis, dialect: str, now: flo
         if commit.version in times and is_write(commit):
             client = (commit.client.engine, *map(str, commit.client.version))
             facts = (str(commit.blind_append), str(commit.overwrites), str(commit.schema_writer))
-            found.setdefault((commit.operation, *facts, *sorted(_names(commit)), *client), []).append(commit)
+            found.setdefault((commit.operation, *facts, *sorted(names_of(commit)), *client), []).append(commit)
     return PastWriters(tuple(_writer(group, times, basis, dialect) for group in found.values()), period)
 
 
@@ -193,7 +193,8 @@ def _inside(commit: Commit, period: Period) -> bool:
     return commit.timestamp > 0 and period.start <= commit.timestamp / 1000 <= period.end
 
 
-def _names(commit: Commit) -> frozenset[str]:
+def names_of(commit: Commit) -> frozenset[str]:
+    """The names that a commit has: job, notebook, user, stream."""
     sources = (*(commit.job.get(key, "") for key in _SOURCES), commit.user)
     return frozenset(filter(None, (*sources, *(each.app_id for each in commit.transactions))))
 
@@ -205,7 +206,7 @@ def _writer(commits: Sequence[Commit], times: Mapping[int, float], basis: Basis,
     kind = kind_of(commit)
     found = next(each.current for each in expected_writers(alone) if each.name == kind)
     return PastWriter(
-        _names(commits[0]), replace(found, metadata=found.metadata or commit.schema_writer), _writes(commits, times)
+        names_of(commits[0]), replace(found, metadata=found.metadata or commit.schema_writer), _writes(commits, times)
     )
 
 

@@ -187,18 +187,24 @@ def _cells(term: Term, setting: ConflictContext) -> tuple[MatrixCell, ...]:
     )
 
 
-def document_of_term(view: TermExplanation) -> Document:
-    """What it means, what causes it, an example where it has one, and how to fix it."""
-    return page(view.term.title, *_blocks(view), record=view)
+def document_of_term(view: TermExplanation, rivals: Sequence[tuple[str, str]] = ()) -> Document:
+    """What it means, what causes it, an example where it has one, and how to fix it. ``rivals`` are who causes it on
+    the table, each with what stops it.
+    """
+    return page(view.term.title, *_blocks(view, rivals), record=view)
 
 
-def _blocks(view: TermExplanation) -> Iterator[Block]:
+def _blocks(view: TermExplanation, rivals: Sequence[tuple[str, str]]) -> Iterator[Block]:
     term = view.term
     yield from (Paragraph(each) for each in (term.detail, f"{term.meaning} ({term.source})") if each)
     if view.causes:
         yield Heading(f"What causes it on {view.table.text}" if view.table else "What causes it", style="sql")
     for place in view.causes:
         yield from _place(place)
+    if view.table and term.conflict:
+        yield Heading(f"Your rivals on {view.table.text}", style="sql")
+        none = "no series of commits of the last 30 days is expected to fail half a write a week"
+        yield Facts(tuple(("-", f"{text}. To stop it: {do}") for text, do in rivals) or (("-", none),))
     if view.example:
         yield from _example(view.example)
     if term.ways:

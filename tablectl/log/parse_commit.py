@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
+from hashlib import blake2b
 from itertools import islice
 from sys import intern
 from types import MappingProxyType
@@ -43,6 +44,7 @@ _WRITTEN = re.compile(rb'"modificationTime":([0-9]{1,15})[,}]')
 _TIMED = 1000
 _KINDS = frozenset({"add", "remove", "cdc", "metaData", "protocol", "domainMetadata", "commitInfo", "txn"})
 
+_STATE = ("metaData", "protocol", "domainMetadata")
 _FILE_KINDS = frozenset({"add", "remove", "cdc"})
 _REPLACES = ("RESTORE", "REPLACE TABLE", "CREATE OR REPLACE TABLE")
 _NO_WRITERS = ("CREATE", "REPLACE", "CLONE", "CONVERT", "RESTORE", "REMOVE COLUMN MAPPING", "REORG", "OPTIMIZE")
@@ -82,6 +84,8 @@ class _Gathered:
     transactions: list[AppTransaction] = field(default_factory=list)
     files: list[FileAction] = field(default_factory=list)
     changes_data: bool = False
+    marks: dict[str, str] = field(default_factory=dict)
+    """Digests of its actions about the table's state, by kind."""
     first_file: int = 0
     timed: int = 0
     """How many lines were searched for the time of a new file."""
@@ -103,6 +107,9 @@ class _Gathered:
                 self.first_file = min(self.first_file or int(found[1]), int(found[1]))
 
     def take(self, kind: str, value: object, *, with_files: bool, statistics: bool = False) -> None:
+        if kind in _STATE:
+            text = f"{self.marks.get(kind, '')}{write_json(value, sort=True)}"
+            self.marks[kind] = blake2b(text.encode(errors="surrogatepass"), digest_size=8).hexdigest()
         match kind:
             case "protocol":
                 if self.protocol is not None:
@@ -242,6 +249,7 @@ def _summary(version: int, gathered: _Gathered) -> Commit:
         changes_data=gathered.changes_data,
         overwrites=version > 0 and _overwrites(operation, info.get("operationParameters")),
         schema_writer=version > 0 and changes_state and gathered.changes_data and not operation.startswith(_NO_WRITERS),
+        state_marks=tuple(gathered.marks.get(kind, "") for kind in _STATE) if gathered.marks else (),
         engine=engine,
         parameters=_texts(info.get("operationParameters")),
         metrics=_texts(info.get("operationMetrics")),

@@ -52,6 +52,11 @@ class Commit:
     """Whether the commit replaced the whole table."""
     schema_writer: Unwritten[bool] = False
     """Whether the commit changes both data and metadata, as schema evolution and identity columns do."""
+    state_marks: Unwritten[tuple[str, ...]] = ()
+    """Short digests of its ``metaData``, its ``protocol`` and its domains, each empty if the commit has none. ``()`` if
+    it has none of them, or if they were not kept. A commit with the marks of the one before changes nothing of a
+    table's state; it fails writers of most clients all the same.
+    """
     engine: str = ""
     """The unchanged ``engineInfo``, from which ``client`` is derived."""
     parameters: Mapping[str, str] = field(default_factory=lambda: NOTHING_SET)

@@ -12,6 +12,7 @@ from tablectl.attributes.deletion_vectors import FEATURE, DeletionVectors
 from tablectl.attributes.policy import attribute
 from tablectl.delta.protocol import PROTECTION
 from tablectl.log.blame import BlameQuestion, Origin
+from tablectl.model.altering_job import AlteringJob
 from tablectl.model.commit import Commit
 from tablectl.model.errors import ExitCode
 from tablectl.model.plan import Change, TableFailure, Value
@@ -60,6 +61,8 @@ class TableDrift:
     """The newest commit that a tablectl apply made, among the commits that were searched."""
     catalog: tuple[CatalogDifference, ...] = ()
     """Where the table's catalog disagrees with its log."""
+    rivals: Omitted[tuple[AlteringJob, ...]] = ()
+    """Who alters the table, and which writers that is expected to fail."""
     trouble: str = ""
     """Why the table's history could not be read; empty if it could."""
 

@@ -35,6 +35,7 @@ from tablectl.model.table import CatalogDifference
 from tablectl.planning.drift import Difference, Drift, SlippedTable, TableDrift
 from tablectl.reports.plan_document import failure_card, failure_lines
 from tablectl.reports.report_context import Context
+from tablectl.reports.rivals import rival_advice, rival_text
 from tablectl.reports.table_groups import by_key, failure_groups
 from tablectl.reports.wording import owner_facts, unclustered_of_changes
 
@@ -243,6 +244,7 @@ def table_facts(table: TableDrift) -> list[tuple[str, str]]:
     facts = [("applied", f"last by tablectl in {_commit(table.applied)}")] if table.applied else []
     unclustered = unclustered_of_changes((each.change for each in table.differences), table.live.marks)
     facts += [("unclustered", f"{unclustered} is not clustered by the declared columns")] if unclustered else []
+    facts += [("also altered", f"{rival_text(each)}; to stop it: {rival_advice(each)}") for each in table.rivals]
     facts += [("catalog", catalog_text(each)) for each in table.catalog]
     return facts + ([("error", f"its history cannot be read: {table.trouble}")] if table.trouble else [])
 

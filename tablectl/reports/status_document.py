@@ -97,6 +97,8 @@ class TableStatus:
     log_retention: str = ""
     file_retention: str = ""
     error: str = ""
+    rivals: Omitted[tuple[str, ...]] = ()
+    """Who alters the table, and which writers that is expected to fail."""
     created_at: Omitted[int | None] = None
     """The first commit. Read of tables without a policy, and of those to which none was ever applied."""
     created_by: Omitted[str] = ""
@@ -207,7 +209,8 @@ def status_document(status: LakeStatus) -> Document:
         verdict = Verdict("pending", "Not all policies are applied", tuple(parts))
     else:
         verdict = Verdict("good", "As declared" if total else "No tables", tuple(parts))
-    rows = tuple(map(_row, status.tables))
+    named = any(each.rivals for each in status.tables)
+    rows = tuple(_row(each, rivals=named) for each in status.tables)
     return Document(
         subject="Status",
         verdict=verdict,
@@ -216,7 +219,7 @@ def status_document(status: LakeStatus) -> Document:
         facts=(("Read", Cell(time_text(status.at))),),
         overview=Grid(
             "All tables, those that need attention first",
-            _HEAD,
+            (*_HEAD, *(("Altered by",) if named else ())),
             rows,
             sortable=True,
             brief=_BRIEF,
@@ -265,7 +268,7 @@ def _counts(status: LakeStatus) -> Iterator[Cell]:
         yield Cell(f"{status.managed:,} of {plural(len(status.tables), 'table')} have a policy", tone="quiet")
 
 
-def _row(table: TableStatus) -> Row:
+def _row(table: TableStatus, *, rivals: bool) -> Row:
     cells: tuple[Lines, ...] = (
         name_lines(table.table, table.policy, table.owner),
         (Cell(table.state, tone=_TONES[table.state], badge=True),),
@@ -277,6 +280,8 @@ def _row(table: TableStatus) -> Row:
         tuple(_retention(table)),
         tuple(_checks(table)),
     )
+    if rivals:
+        cells = (*cells, tuple(Cell(each, tone="pending") for each in table.rivals))
     return Row(cells, words=(table.table,))
 
 

@@ -108,10 +108,14 @@ def find_risks(
     state: LintedState,
     findings: Iterable[Finding],
     masked: Callable[[TablePlan], TablePlan] = lambda table: table,
+    rivals: Iterable[tuple[str, str]] = (),
 ) -> tuple[Risk, ...]:
-    """The risks of a table, the worst first. ``findings`` are those of lint on ``state``."""
+    """The risks of a table, the worst first. ``findings`` are those of lint on ``state``. ``rivals`` are who alters it,
+    each with what stops it.
+    """
     advice, _ = advise(facts, masked)
     found = [
+        *(Risk(harm="writers at risk", severity="warning", code="", says=says, means="", do=do) for says, do in rivals),
         *(_of_finding(each, facts, state) for each in findings if each.severity != "ignored"),
         *_locked_out(facts, bool(state.client_versions) or any(each.benefit == "clients" for each in advice)),
         *map(_of_advice, advice),
