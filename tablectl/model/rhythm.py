@@ -49,7 +49,7 @@ _WINDOWS = 4000
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class DueTime:
     """A time of the clock at which a writer runs, in seconds since the start of a period of the clock."""
 
     start: float
@@ -74,7 +74,7 @@ class Rhythm:
     """The usual time from commit to commit."""
     since: tuple[Span, ...] = ()
     """When a run may be in flight, in seconds since the last commit; empty if that does not tell it."""
-    turns: tuple[Turn, ...] = ()
+    turns: tuple[DueTime, ...] = ()
     """The same by the clock; empty if that does not tell it."""
     period: float = 0.0
     """The period of the clock in seconds."""
@@ -207,9 +207,9 @@ def _since(cycles: Sequence[Span]) -> tuple[Span, ...]:
     return tuple(found) if free >= _LEAST_FREE * whole else ()
 
 
-def _timetable(runs: Sequence[PastWrite], observed: Period, cycle: float) -> tuple[float, float, tuple[Turn, ...]]:
+def _timetable(runs: Sequence[PastWrite], observed: Period, cycle: float) -> tuple[float, float, tuple[DueTime, ...]]:
     """The period of the clock, the margin and the turns that leave the most time free."""
-    best: tuple[float, float, float, tuple[Turn, ...]] = 1 - _LEAST_FREE, 0.0, 0.0, ()
+    best: tuple[float, float, float, tuple[DueTime, ...]] = 1 - _LEAST_FREE, 0.0, 0.0, ()
     whole = observed.end - max(runs[0].end - runs[0].seconds, observed.start)
     for period in (minutes * 60.0 for minutes in _MINUTES):
         recent = runs if period >= _DAY else runs[-_MOST_RUNS:]
@@ -231,7 +231,7 @@ def _timetable(runs: Sequence[PastWrite], observed: Period, cycle: float) -> tup
         chance = [lasts for rounds in found if len(rounds) < often for each in rounds.values() for lasts in each]
         if len(chance) > len(recent) / 25 or recent[-1] in chance:
             continue
-        turns = tuple(_turn(*each, rounds, period) for each, rounds in zip(around, found, strict=True))
+        turns = tuple(_due_time(*each, rounds, period) for each, rounds in zip(around, found, strict=True))
         starts = [each.start - margin for each in turns]
         free = sum(
             max(after - turn.usual, 0.0) for turn, after in zip(turns, [*starts[1:], starts[0] + period], strict=True)
@@ -259,10 +259,10 @@ def _rounds(span: Span, runs: Sequence[PastWrite], period: float) -> Mapping[int
     return rounds
 
 
-def _turn(start: float, end: float, rounds: Mapping[int, list[PastWrite]], period: float) -> Turn:
+def _due_time(start: float, end: float, rounds: Mapping[int, list[PastWrite]], period: float) -> DueTime:
     counts = [len(each) for each in rounds.values()]
     ends = [(each[-1].end - _MONDAY - start) - number * period + start for number, each in rounds.items()]
-    return Turn(start, end, max(counts[:-1] or counts), median(ends))  # the newest round may go on
+    return DueTime(start, end, max(counts[:-1] or counts), median(ends))  # the newest round may go on
 
 
 def _foretold(spans: Sequence[Span], busy: Callable[[Sequence[Span]], list[Span]], *, lengths: bool = False) -> bool:
