@@ -28,6 +28,8 @@ _RUNS = 3
 """So many runs, or rounds of a timetable, are evidence."""
 _MOST_RUNS = 500
 _MOST_TURNS = 50
+_ODD = 50
+"""One run of so many may come earlier than the others, once by hand for example."""
 _FEW = 6
 """Margins of three runs are three times as wide as those of many."""
 _SHARE, _OF_PERIOD = 0.02, 0.01
@@ -197,7 +199,8 @@ def _since(cycles: Sequence[Span]) -> tuple[Span, ...]:
         margin = max(_margin([start for start, _ in some], 0, len(some)), _SHARE * usual)
         if margin > usual / 4:
             return [(0.0, math.inf)]  # gaps so different tell nothing
-        return _merged((max(start - margin, 0.0), end + margin) for start, end in some)
+        usual_ones = sorted(some)[len(some) // _ODD :]
+        return _merged((max(start - margin, 0.0), end + margin) for start, end in usual_ones)
 
     if not _foretold(cycles, busy):
         return ()
