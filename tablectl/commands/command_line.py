@@ -172,7 +172,7 @@ def load_command(path: str) -> TyperCommand:
     made = getattr(import_module(f"tablectl.commands.{COMMANDS[path][0]}"), f"{path.replace(' ', '_')}_command")
     app = Typer(add_completion=False)
     app.command(path.rpartition(" ")[2], help=_help_of(made))(made)
-    return get_command(app)  # type: ignore[return-value]  # with one command, it is no group
+    return get_command(app)  # type: ignore[return-value]  # with one command, it is not a group
 
 
 def _help_of(made: Any) -> str:

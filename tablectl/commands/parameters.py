@@ -364,7 +364,7 @@ class PlanSize:
         PlanLimits(most, self.max_bytes).check(plan)
 
 
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Write without asking for confirmation.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do it without asking for confirmation.")]
 
 
 # Where the result goes

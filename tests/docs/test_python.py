@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
-from typing import Any, get_args, get_type_hints
+from typing import Any
 
 import pytest
 
@@ -41,12 +41,8 @@ def test_no_page_imports_from_a_package_inside() -> None:
 
 
 def arguments_of(function: Callable[..., object]) -> set[str]:
-    """The names of a function's arguments, and of the options that its ``TypedDict`` lists."""
-    parameters = {*inspect.signature(function).parameters}
-    if "options" in parameters:
-        (options,) = get_args(get_type_hints(function)["options"])
-        parameters |= {*get_type_hints(options)} - {"options"}
-    return parameters
+    """The names of a function's arguments."""
+    return {*inspect.signature(function).parameters}
 
 
 def test_functions_and_arguments_of_the_table_exist() -> None:
