@@ -58,7 +58,7 @@ FEATURES: dict[str, tuple[str, ...]] = {
     "many tables": (
         "*executors*",
         "*changed_policies*",
-        "log/parallel.py",
+        "log/worker_processes.py",
         "*pattern_index*",
     ),
     "CI, init, lock": ("ci/*", "*/init.py", "*install*", "*/lock.py"),

@@ -17,8 +17,8 @@ from tablectl.delta.names import NameSyntaxError, TableName, parse_table
 from tablectl.documents.style import plural
 from tablectl.log.find_tables import PatternMatches, find_paths, find_tables
 from tablectl.log.find_tables import locate_tables as look_up_tables
-from tablectl.log.parallel import in_order, threads_for
 from tablectl.log.reader import Reading, ReadRequest, read_each
+from tablectl.log.worker_processes import in_order, threads_for
 from tablectl.model.errors import EngineError, LiveError, MissingError, TablectlError, of_table
 from tablectl.model.patterns import (
     ANY_DEPTH,

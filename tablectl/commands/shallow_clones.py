@@ -18,7 +18,7 @@ from tablectl.commands.read_tables import locate
 from tablectl.delta.locations import canonical_location, is_local
 from tablectl.log.find_tables import find_paths
 from tablectl.log.foreign_files import foreign_folders
-from tablectl.log.parallel import in_order, threads_for
+from tablectl.log.worker_processes import in_order, threads_for
 from tablectl.model.errors import MissingError, TablectlError, of_table, one_line
 from tablectl.model.patterns import PathPattern
 from tablectl.planning.plan_upkeep import ShallowClones, UpkeepTable

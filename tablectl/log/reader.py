@@ -21,7 +21,6 @@ from tablectl.log.file_facts import (
 from tablectl.log.history import History
 from tablectl.log.listing import Segment, commit_name, parse_listing, segment
 from tablectl.log.open_version import commits_between, read_twice, with_version
-from tablectl.log.parallel import in_order, in_processes, processes_for, threads_for
 from tablectl.log.state import (
     KnownState,
     State,
@@ -35,6 +34,7 @@ from tablectl.log.state import (
     unknown_features,
 )
 from tablectl.log.truncation import find_truncation
+from tablectl.log.worker_processes import in_order, in_processes, processes_for, threads_for
 from tablectl.log.write_history import read_write_history
 from tablectl.model.catalog_answers import CatalogEntry, ManagedTable
 from tablectl.model.commit import Commit

@@ -213,9 +213,9 @@ _IN_PROCESSES = """
 import os, sys
 from importlib import import_module
 from tablectl.commands import main
-from tablectl.log import parallel
+from tablectl.log import worker_processes
 function, bad, *words = sys.argv[1:]
-parallel._MANY = 1
+worker_processes._MANY = 1
 parent = os.getpid()
 command = import_module(f"tablectl.commands.{words[0]}")
 original = getattr(command, function)

@@ -55,7 +55,7 @@ _BY_PROCESSES = """
 import sys
 from dataclasses import replace
 from functools import partial
-from tablectl.log import parallel, reader
+from tablectl.log import reader, worker_processes
 from tablectl.commands.project import Project
 from tablectl.commands.selection import Selection
 from tablectl.commands.drift import find_drift
@@ -69,7 +69,7 @@ started = []
 def counted(work, items, count, at_end, forked=reader.in_processes):
     started.append(count)
     return forked(work, items, count, at_end)
-parallel._MANY, reader.in_processes = 2, counted
+worker_processes._MANY, reader.in_processes = 2, counted
 
 def found(processes):
     opened = Project.open(sys.argv[1], cached=True)

@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from tablectl.log import parallel
-from tablectl.log.parallel import can_fork, usable_cores
+from tablectl.log import worker_processes
+from tablectl.log.worker_processes import can_fork, usable_cores
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes are forked on Linux only")
 
 _PREPARED = """
 import os, signal, sys
-from tablectl.log.parallel import can_fork, in_processes
+from tablectl.log.worker_processes import can_fork, in_processes
 me = os.getpid()
 def nothing(): pass
 def done(work, count=3, items=range(100), at_end=nothing):
@@ -186,6 +186,6 @@ def test_a_container_has_the_cores_of_its_quota(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, quota: str, cores: int
 ) -> None:
     (tmp_path / "cpu.max").write_text(f"{quota}\n")
-    monkeypatch.setattr(parallel, "_QUOTA", tmp_path / "cpu.max")
+    monkeypatch.setattr(worker_processes, "_QUOTA", tmp_path / "cpu.max")
     monkeypatch.setattr(os, "sched_getaffinity", lambda _pid: {0, 1, 2, 3})
     assert usable_cores() == cores

@@ -23,7 +23,7 @@ _JSON = _WRITERS | {"loads", "load", "JSONDecoder", "raw_decode", "scan_once", "
 _OWN = {
     "support/json_text.py": "the reader and the writer",
     "support/typed_json.py": "pydantic, for text that was read and written again (planning/plan_file.py)",
-    "log/parallel.py": "pickle, from a process of our own",
+    "log/worker_processes.py": "pickle, from a process of our own",
 }
 
 

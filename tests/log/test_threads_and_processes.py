@@ -8,8 +8,8 @@ from typing import Any, cast
 
 import pytest
 
-from tablectl.log import parallel
-from tablectl.log.parallel import in_order, processes_for, threads_for
+from tablectl.log import worker_processes
+from tablectl.log.worker_processes import in_order, processes_for, threads_for
 from tablectl.storage.object_stores import StoreOptions
 
 
@@ -20,7 +20,7 @@ def test_tables_on_a_disk_of_this_machine_are_read_without_threads(tmp_path: Pat
 
 
 def test_tables_on_a_network_drive_are_read_by_a_few_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parallel, "network_mount", lambda place: "nfs4" if place == "/mnt/lake" else "")
+    monkeypatch.setattr(worker_processes, "network_mount", lambda place: "nfs4" if place == "/mnt/lake" else "")
     assert threads_for(["/mnt/lake/a", "/data/b"], StoreOptions()) == 4
 
 
@@ -61,17 +61,17 @@ def test_a_caller_that_stops_ends_the_work_on_the_rest(threads: int) -> None:
 def test_many_tables_are_read_by_a_process_for_each_core(
     monkeypatch: pytest.MonkeyPatch, tables: int, options: StoreOptions, processes: int
 ) -> None:
-    monkeypatch.setattr(parallel, "can_fork", lambda: True)
-    monkeypatch.setattr(parallel, "usable_cores", lambda: 6)
+    monkeypatch.setattr(worker_processes, "can_fork", lambda: True)
+    monkeypatch.setattr(worker_processes, "usable_cores", lambda: 6)
     assert processes_for(tables, options) == processes
 
 
 def test_a_process_for_each_of_many_cores_would_wait_for_this_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parallel, "can_fork", lambda: True)
-    monkeypatch.setattr(parallel, "usable_cores", lambda: 64)
+    monkeypatch.setattr(worker_processes, "can_fork", lambda: True)
+    monkeypatch.setattr(worker_processes, "usable_cores", lambda: 64)
     assert processes_for(1000, StoreOptions()) == 8
 
 
 def test_one_process_reads_where_others_cannot_be_forked(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parallel, "can_fork", lambda: False)
+    monkeypatch.setattr(worker_processes, "can_fork", lambda: False)
     assert processes_for(1000, StoreOptions(processes=4)) == 1
