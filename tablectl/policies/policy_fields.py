@@ -444,11 +444,15 @@ def _unique(what: str) -> AfterValidator:
     return AfterValidator(check)
 
 
+_COPIES: Mapping[str, tuple[str, ...]] = MappingProxyType({"copy": ("beside",)})
+"""Where a rewrite can put its copy."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class _Copy(FileSection):
     """``{copy: beside}``."""
 
-    copy: Annotated[str, _Word(("beside",))]
+    copy: Annotated[str, _Word(_COPIES["copy"])]
 
 
 @dataclass(frozen=True, eq=False)
@@ -494,7 +498,7 @@ class _Window(FileSection):
     ] = ()
     deny: Annotated[
         TableRules,
-        Field(description="Periods in which the table's window may not open, besides those of tablectl.yaml."),
+        Field(description="Periods in which the table's window may not open, in addition to those of tablectl.yaml."),
     ] = ()
 
 
@@ -584,7 +588,7 @@ class _Rewrite(_Word):
             "type": "object",
             "additionalProperties": False,
             "required": ["copy"],
-            "properties": {"copy": _Word(("beside",)).form()},
+            "properties": {"copy": _Word(_COPIES["copy"]).form()},
         }
         return {"anyOf": [super().form(), copied]}
 

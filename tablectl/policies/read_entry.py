@@ -145,6 +145,7 @@ def _facts(node: MapNode, reading: ValueReader, numbers: Mapping[str, list[int]]
 
     return FileFacts(
         schema=entry_schema,
+        hints=reading.hints,
         key_place=lambda keys: found(keys)[0],
         place=lambda keys: found(keys)[1].source,
         tell=tell,

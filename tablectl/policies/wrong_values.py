@@ -102,6 +102,8 @@ class FileFacts:
     """The position of a key."""
     place: Callable[[Keys], SourceFile]
     """The position of a value."""
+    hints: bool = True
+    """Whether to compute suggestions."""
     secret: Callable[[Keys], bool] = lambda _keys: False
     """Whether no message shows the value of a key."""
     tell: Callable[[Keys, SourceFile, str, str], Problem] = lambda _keys, place, *texts: place.problem(*texts)
@@ -117,7 +119,7 @@ def problems_of(error: ValidationError, facts: FileFacts) -> Iterator[Problem]:
     for number, each in enumerate(error.errors(include_url=False)[:MOST_PROBLEMS]):
         keys, hints = (
             tuple(str(step + 1) if isinstance(step, int) else step for step in each["loc"]),
-            number < MOST_HINTS,
+            facts.hints and number < MOST_HINTS,
         )
         if each["type"] in {"said", "twice"}:
             yield _said(each, keys, facts)
