@@ -11,7 +11,7 @@ import sqlite3
 import stat
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from threading import Lock
@@ -19,14 +19,14 @@ from types import MappingProxyType
 from typing import Any, ClassVar, TypeVar
 
 from tablectl.delta.keys import NOTHING_SET
-from tablectl.delta.protocol import Client, Protocol
-from tablectl.log.parse_action import CLUSTERING, DomainMetadata, Metadata
-from tablectl.log.state import KnownState, State, TableCache
+from tablectl.delta.protocol import Client
+from tablectl.log.state import KnownState, TableCache
 from tablectl.model.commit import AppTransaction, Commit
-from tablectl.support.json_text import read_json, write_json
+from tablectl.support.json_text import write_json
+from tablectl.support.typed_json import json_form, read_record
 
 FILE = "tables.sqlite"
-_FORMAT = 3
+_FORMAT = 4
 """Written into the file; a file of another format is replaced."""
 _MOST_BYTES = 4 * 1024 * 1024
 """The maximum size of an entry."""
@@ -48,7 +48,6 @@ _OLDEST = (
     "DELETE FROM entries WHERE written <= "
     "(SELECT written FROM entries ORDER BY written LIMIT 1 OFFSET (SELECT count(*) FROM entries) / 10)"
 )
-_Kind = TypeVar("_Kind")
 _Body = TypeVar("_Body")
 _Key = tuple[int, bytes, bytes]
 _NOTHING: Mapping[int, Commit] = MappingProxyType({})
@@ -82,30 +81,18 @@ class DiskCache(TableCache):
 
     def load(self, location: str, table_id: str) -> Mapping[int, Commit]:
         """As ``TableCache.load``. An entry that does not have the expected form counts as absent."""
-        commits = self._parsed((_COMMITS, _raw(location), _raw(table_id)), lambda body: [_commit(row) for row in body])
-        return _NOTHING if commits is None else {commit.version: commit for commit in commits}
+        rows = self._parsed((_COMMITS, _raw(location), _raw(table_id)), tuple[_Row, ...])
+        return {row[0]: _commit(row) for row in rows} if rows else _NOTHING
 
     def store(self, location: str, table_id: str, commits: Mapping[int, Commit]) -> None:
-        self._put((_COMMITS, _raw(location), _raw(table_id)), [_row(commit) for commit in commits.values()])
+        self._put((_COMMITS, _raw(location), _raw(table_id)), tuple(map(_row, commits.values())))
 
     def state(self, location: str) -> KnownState | None:
         """As ``TableCache.state``. An entry that does not have the expected form counts as absent."""
-        return self._parsed((_STATE, _raw(location), b""), _known)
+        return self._parsed((_STATE, _raw(location), b""), KnownState)
 
     def keep(self, location: str, known: KnownState) -> None:
-        state = known.state
-        protocol, metadata, clustering = state.protocol, state.metadata, state.clustering
-        self._put(
-            (_STATE, _raw(location), b""),
-            [
-                known.version,
-                known.identity,
-                [protocol.reader, protocol.writer, sorted(protocol.reader_features), sorted(protocol.writer_features)],
-                [metadata.table_id, metadata.schema, list(metadata.partition_columns), dict(metadata.properties)],
-                None if clustering is None else [clustering.configuration, clustering.removed],
-                [state.files, state.bytes, state.vectors],
-            ],
-        )
+        self._put((_STATE, _raw(location), b""), json_form(known))
 
     def flush(self) -> None:
         with self._lock:
@@ -113,12 +100,12 @@ class DiskCache(TableCache):
             self._close()
             self._opened = False
 
-    def _parsed(self, key: _Key, parse: Callable[[Any], _Body]) -> _Body | None:
+    def _parsed(self, key: _Key, kind: type[_Body]) -> _Body | None:
         with self._lock:
             body = self._pending.get(key) or self._read(key)
         try:
-            return parse(read_json(body)) if body else None
-        except Exception:  # noqa: BLE001  # whatever is wrong with a kept entry, it counts as absent
+            return read_record(kind, body) if body else None
+        except ValueError:  # whatever is wrong with a kept entry, it counts as absent
             return None
 
     def _put(self, key: _Key, body: Any) -> None:
@@ -237,81 +224,54 @@ def _raw(text: str) -> bytes:
     return text.encode("utf-8", "surrogatepass")
 
 
-def _known(row: Any) -> KnownState:
-    """The state of a row. Raises ``TypeError`` or ``ValueError`` for any other form."""
-    version, identity, (reader, writer, reads, writes), (table, schema, parts, properties), clustering, counts = row
-    protocol = Protocol(_exactly(int, reader), _exactly(int, writer), _names(reads), _names(writes))
-    columns = tuple(_exactly(str, each) for each in _exactly(list, parts))
-    metadata = Metadata(_exactly(str, table), _optional(str, schema), columns, _texts(properties))
-    domain = None
-    if clustering is not None:
-        configuration, removed = clustering
-        domain = DomainMetadata(CLUSTERING, _exactly(str, configuration), _exactly(bool, removed))
-    files, size, vectors = (_optional(int, each) for each in counts)
-    state = State(protocol, metadata, domain, files, size, vectors)
-    return KnownState(_exactly(int, version), _exactly(str, identity), state)
+_Texts = dict[str, str]
+_Row = tuple[
+    int, int, str, str, tuple[str, tuple[int, ...]], str, tuple[bool, bool, bool, bool], _Texts, _Texts, int | None,
+    bool | None, tuple[tuple[str, int], ...], int, _Texts,
+]  # fmt: skip
+"""A commit: its position says what a value is, for there are many of them."""
 
 
-def _names(value: Any) -> frozenset[str]:
-    return frozenset(_exactly(str, each) for each in _exactly(list, value))
-
-
-def _optional(kind: type[_Kind], value: Any) -> _Kind | None:
-    return None if value is None else _exactly(kind, value)
-
-
-def _row(commit: Commit) -> list[Any]:
-    return [
+def _row(commit: Commit) -> _Row:
+    return (
         commit.version,
         commit.timestamp,
         commit.operation,
         commit.user,
-        [commit.client.engine, *commit.client.version],
+        (commit.client.engine, commit.client.version),
         commit.user_metadata,
-        [commit.changes_metadata, commit.changes_data, commit.overwrites, commit.schema_writer],
+        (commit.changes_metadata, commit.changes_data, commit.overwrites, commit.schema_writer),
         dict(commit.parameters),
         dict(commit.metrics),
         commit.read_version,
         commit.blind_append,
-        [[each.app_id, each.version] for each in commit.transactions],
+        tuple((each.app_id, each.version) for each in commit.transactions),
         commit.first_file,
         dict(commit.job),
-    ]
+    )
 
 
-def _commit(row: Any) -> Commit:
-    """The commit of a row. Raises ``TypeError`` or ``ValueError`` for any other form."""
+def _commit(row: _Row) -> Commit:
     version, timestamp, operation, user, client, stamp, flags, parameters, metrics, read, blind, streams, first, job = (
         row
     )
-    metadata, data, overwrites, schema = (_exactly(bool, each) for each in flags)
+    metadata, data, overwrites, schema = flags
     return Commit(
-        version=_exactly(int, version),
-        timestamp=_exactly(int, timestamp),
-        operation=_exactly(str, operation),
-        user=_exactly(str, user),
-        client=Client(_exactly(str, client[0]), tuple(_exactly(int, each) for each in client[1:])),
-        user_metadata=_exactly(str, stamp),
+        version=version,
+        timestamp=timestamp,
+        operation=operation,
+        user=user,
+        client=Client(*client),
+        user_metadata=stamp,
         changes_metadata=metadata,
         changes_data=data,
         overwrites=overwrites,
         schema_writer=schema,
-        parameters=_texts(parameters),
-        metrics=_texts(metrics),
-        read_version=None if read is None else _exactly(int, read),
-        blind_append=None if blind is None else _exactly(bool, blind),
-        transactions=tuple(AppTransaction(_exactly(str, app), _exactly(int, batch)) for app, batch in streams),
-        first_file=_exactly(int, first),
-        job=_texts(job),
+        parameters=parameters or NOTHING_SET,
+        metrics=metrics or NOTHING_SET,
+        read_version=read,
+        blind_append=blind,
+        transactions=tuple(AppTransaction(*each) for each in streams),
+        first_file=first,
+        job=job or NOTHING_SET,
     )
-
-
-def _exactly(kind: type[_Kind], value: Any) -> _Kind:
-    if type(value) is not kind:
-        raise TypeError(f"{value!r} is not of type {kind.__name__}")
-    return value
-
-
-def _texts(value: Any) -> Mapping[str, str]:
-    texts = {_exactly(str, key): _exactly(str, each) for key, each in _exactly(dict, value).items()}
-    return MappingProxyType(texts) if texts else NOTHING_SET
