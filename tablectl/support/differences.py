@@ -58,6 +58,7 @@ def differences(before: object, after: object, same: Same = lambda *_: None) -> 
         after,
         view="tree",
         zip_ordered_iterables=True,
+        threshold_to_diff_deeper=0,  # dictionaries that share no key are compared key by key, too
         ignore_private_variables=False,
         custom_operators=[asked],
     )

@@ -9,7 +9,7 @@ from dataclasses import replace
 from time import process_time
 
 from tablectl.model.plan import Plan, TableFailure, TablePlan
-from tablectl.reports.comment_parts import Records, group_list, read_groups, records_of, since_text
+from tablectl.reports.comment_parts import GroupRecord, Records, group_list, read_groups, records_of, since_text
 from tablectl.reports.table_groups import plan_groups
 from tests.reports.fleet import fleet
 from tests.reports.test_plan_markdown import distinct
@@ -63,3 +63,10 @@ def test_two_plans_of_ten_thousand_different_changes_take_seconds(plan: Plan) ->
 def test_a_list_of_groups_with_an_endless_number_is_not_a_list() -> None:
     packed = b64encode(zlib.compress(b'{"a": ["weight", "title", Infinity, "tables"]}')).decode()
     assert read_groups(f"<!-- tablectl groups: {packed} -->") is None
+
+
+def test_two_plans_without_a_common_group_are_told_group_by_group() -> None:
+    old, new = ({key: GroupRecord("blocking", key, 1, key)} for key in ("one", "two"))
+    said = since_text(old, new, "5f" * 32)
+    assert "new: blocking <code>two</code> (1 table)" in said
+    assert "gone: blocking <code>one</code> (1 table)" in said
