@@ -228,7 +228,7 @@ KINDS: tuple[Kind, ...] = (
         lambda at: JobLog(at, features=_UNUSED),
         _NONE,
         frozenset({"A12"}),
-        options=replace(NO_OPTIONS, clients=(("redshift", "1"), ("spark", "3.3.2"))),
+        options=replace(NO_OPTIONS, clients=(("redshift", "1"), ("spark", "3.2.1"))),
     ),
     Kind(
         "unused vectors that the policy keeps",
