@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from math import log2
 from statistics import median
 
-from _forecast_tables import KNOWN, Table, Write, commits, tables
+from _forecast_tables import KNOWN, Table, Write, commits, strict, tables
 from _forecast_writers import DAY, HOUR
 from _report import table
 
@@ -106,13 +106,30 @@ def _apply(table: Table, past: Sequence[Write], after: float, number: int, basis
             return now - began, any(each.start <= now < each.end for each in every)
         if not isinstance(answer, WaitUntil):
             return None
-        now = max(answer.moment, datetime.fromtimestamp(now, UTC) + timedelta(seconds=60)).timestamp()
+        least = timedelta(seconds=1 if table.gap else 60)
+        now = max(answer.moment, datetime.fromtimestamp(now, UTC) + least).timestamp()
     return None
 
 
 def _known(made: Sequence[Commit], now: float) -> list[Commit]:
     """The commits that an apply reads at a moment, newest first."""
     return [each for each in reversed(made) if each.timestamp <= now * 1000][:_COMMITS]
+
+
+def strict_report(basis: Basis, tries: int) -> str:
+    """Strict timetables: is there a free moment within two gaps, and in no run?"""
+    rows, counts = [], [0, 0, 0]
+    for each in strict(NOW, seeds=range(1)):
+        past = [write for write in each.writes(each.now - KNOWN, each.now, 1) if write.end < each.now]
+        chosen = random.Random(each.kind)
+        found = [_apply(each, past, chosen.uniform(0, 6 * DAY), number, basis) for number in range(tries)]
+        started = [one for one in found if one is not None]
+        soon, inside = sum(one[0] <= 2 * each.gap for one in started), sum(one[1] for one in started)
+        counts = [counts[0] + tries, counts[1] + soon, counts[2] + inside]
+        waits = sorted(one[0] for one in started) or [0.0]
+        rows.append((each.kind, str(tries), str(soon), str(inside), f"{median(waits):.0f}", f"{waits[-1]:.0f}"))
+    head = ("timetable", "applies", "within two gaps", "in a run", "median wait, s", "longest")
+    return table(head, rows) + f"\nwithin two gaps: {counts[1]} of {counts[0]}; inside a run: {counts[2]}\n"
 
 
 def report(results: Sequence[Replayed]) -> str:

@@ -57,6 +57,8 @@ class Table:
     seed: int
     now: float
     jobs: tuple[Job, ...]
+    gap: float = 0.0
+    """Seconds between two runs of a strict timetable; 0 for other tables."""
 
     def writes(self, start: float, end: float, seed: int) -> list[Write]:
         """The transactions that begin between two times."""
@@ -118,6 +120,20 @@ def at_hours(hours: Sequence[float], jitter: float = 5 * MINUTE, days: Sequence[
     return starts
 
 
+def by_the_clock(period: float, late: float = 2.0, phase: float = 0.0, data: float = 1.0) -> Starts:
+    """Once in each period, a few seconds late; with ``data`` below 1, some triggers of a stream find nothing to do."""
+
+    def starts(chosen: random.Random, start: float, end: float) -> Iterator[float]:
+        at = start // period * period + phase
+        while at < end:
+            moment = at + chosen.uniform(0, late)
+            if moment >= start and chosen.random() < data:
+                yield moment
+            at += period
+
+    return starts
+
+
 def every(pause: float, hours: Sequence[int] = range(24), days: Sequence[int] = range(7)) -> Starts:
     """At random moments with a mean pause, in some hours of some days."""
 
@@ -145,6 +161,13 @@ def bursts(pause: float, count: int, apart: float) -> Starts:
 def about(seconds: float, spread: float = 0.3) -> Callable[[random.Random, float], float]:
     """A duration around a mean."""
     return lambda chosen, _at: seconds * chosen.uniform(1 - spread, 1 + spread)
+
+
+def strict(now: float, seeds: Sequence[int] = range(3)) -> Iterator[Table]:
+    """Tables whose jobs leave minutes or seconds free between two runs."""
+    for kind, (gap, jobs) in _STRICT.items():
+        for seed in seeds:
+            yield Table(kind, seed, now, jobs, gap)
 
 
 def tables(now: float, seeds: Sequence[int] = range(3)) -> Iterator[Table]:
@@ -267,6 +290,23 @@ def _one_file(chosen: random.Random, _now: float) -> list[Job]:
     return [Job("load", "WRITE", at_hours([_night(chosen)]), about(chosen.uniform(2, 10) * MINUTE), files=1)]
 
 
+_STRICT: dict[str, tuple[float, tuple[Job, ...]]] = {
+    "20 min of each hour": (HOUR, (Job("a", "MERGE", by_the_clock(HOUR), about(20 * MINUTE, 0.1)),)),
+    "10 min of each half": (HOUR / 2, (Job("a", "MERGE", by_the_clock(HOUR / 2), about(10 * MINUTE, 0.1)),)),
+    "4 min of each quarter": (HOUR / 4, (Job("a", "MERGE", by_the_clock(HOUR / 4), about(4 * MINUTE, 0.1)),)),
+    "50 min of each hour": (HOUR, (Job("a", "MERGE", by_the_clock(HOUR), about(50 * MINUTE, 0.05)),)),
+    "stream, idle triggers": (
+        5 * MINUTE,
+        (Job("q", "STREAMING UPDATE", by_the_clock(5 * MINUTE, data=0.8), about(40, 0.2), files=64),),
+    ),
+    "two that look alike": (
+        HOUR,
+        (
+            Job("a", "MERGE", by_the_clock(HOUR / 4), about(4 * MINUTE, 0.1)),
+            Job("a", "MERGE", by_the_clock(HOUR, phase=5 * MINUTE), about(18 * MINUTE, 0.1)),
+        ),
+    ),
+}
 _KINDS: dict[str, Callable[[random.Random, float], list[Job]]] = {
     "nightly MERGE": _nightly,
     "weekdays only": _weekdays,

@@ -21,7 +21,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from _forecast_replay import report, run
+from _forecast_replay import report, run, strict_report
 from _forecast_writers import (
     DAY,
     HOUR,
@@ -207,7 +207,11 @@ def main() -> int:
     )
     parser.add_argument("--results", type=Path)
     parser.add_argument("--replay", action="store_true", help="the sixty tables of _forecast_tables.py, without Spark")
+    parser.add_argument("--strict", type=int, default=0, metavar="APPLIES", help="strict timetables, without Spark")
     asked = parser.parse_args()
+    if asked.strict:
+        say(machine() + "\n\n" + strict_report(BASIS, asked.strict))
+        return 0
     if asked.replay:
         say(machine() + "\n\n" + report(run(BASIS)))
         return 0

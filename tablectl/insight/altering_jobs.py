@@ -24,7 +24,7 @@ from tablectl.support.json_text import read_json
 
 _WEEK = 7 * 86_400.0
 _FEW = 3
-"""With fewer commits it is no series."""
+"""Fewer commits make no series."""
 _MOST = 20
 _LONGEST = 60
 _KEYS = 3

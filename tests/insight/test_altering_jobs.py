@@ -158,7 +158,7 @@ def test_a_series_that_costs_less_than_half_a_write_a_week_is_silent(tmp_path: P
     assert told(log) == []
 
 
-def test_a_job_is_no_rival_of_itself(tmp_path: Path) -> None:
+def test_a_job_does_not_count_against_itself(tmp_path: Path) -> None:
     def hourly(log: JobLog, _half: int) -> None:
         alter(log, "SET TBLPROPERTIES", [metadata(log)], job={"jobName": "orders"})
 
