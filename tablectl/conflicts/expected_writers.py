@@ -76,14 +76,14 @@ class WriterProfile:
         return self.current.reads.nothing and not self.current.metadata
 
 
-def expected_writers(traffic: ExpectedWriters) -> tuple[WriterProfile, ...]:
+def expected_writers(expected: ExpectedWriters) -> tuple[WriterProfile, ...]:
     """The writers to expect, client by client."""
-    return tuple(writer for client in traffic.clients for writer in _of_client(client, traffic))
+    return tuple(writer for client in expected.clients for writer in _of_client(client, expected))
 
 
-def _of_client(client: Client, traffic: ExpectedWriters) -> Iterator[WriterProfile]:
-    platform = Platform(clustered=traffic.clustered, identity=traffic.identity)
-    append = CurrentTransaction(kind=Kind.APPEND, client=client, partitioned=traffic.partitioned, platform=platform)
+def _of_client(client: Client, expected: ExpectedWriters) -> Iterator[WriterProfile]:
+    platform = Platform(clustered=expected.clustered, identity=expected.identity)
+    append = CurrentTransaction(kind=Kind.APPEND, client=client, partitioned=expected.partitioned, platform=platform)
     yield WriterProfile(Kind.APPEND, append)
     yield WriterProfile(Kind.STREAMING_APPEND, replace(append, kind=Kind.STREAMING_APPEND, app_ids=("a stream",)))
     reading = replace(append, kind=Kind.READING_INSERT, reads=_ALL)
@@ -92,15 +92,15 @@ def _of_client(client: Client, traffic: ExpectedWriters) -> Iterator[WriterProfi
     for kind in (Kind.UPDATE, Kind.DELETE, Kind.MERGE):
         yield WriterProfile(kind, replace(rewriting, kind=kind))
     yield WriterProfile(Kind.OPTIMIZE, replace(rewriting, kind=Kind.OPTIMIZE, data_change=False))
-    if traffic.overwrites:
+    if expected.overwrites:
         # An overwrite clears the clustering of a clustered table, and writes no clustering on other tables (delta-1.4).
-        domains = (CLUSTERING_DOMAIN,) if traffic.clustered else ()
+        domains = (CLUSTERING_DOMAIN,) if expected.clustered else ()
         overwrite = replace(rewriting, kind=Kind.OVERWRITE, domains=domains)
         yield WriterProfile(Kind.OVERWRITE, overwrite, "the history has full overwrites")
-    if traffic.identity:
+    if expected.identity:
         because = "the table has identity columns, whose inserts carry metadata"
         yield WriterProfile("INSERT that draws identity values", replace(append, metadata=True), because)
-    if traffic.schema_writers:
+    if expected.schema_writers:
         because = "recent writes changed the schema with their data"
         yield WriterProfile("INSERT that changes the schema", replace(append, metadata=True), because)
 

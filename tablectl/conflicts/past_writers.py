@@ -201,8 +201,7 @@ def names_of(commit: Commit) -> frozenset[str]:
 
 def _writer(commits: Sequence[Commit], times: Mapping[int, float], basis: Basis, dialect: str) -> PastWriter:
     commit = commits[0]
-    traffic = ExpectedWriters.of(basis, dialect)
-    alone = replace(traffic, clients=(commit.client,), schema_writers=False, overwrites=True)
+    alone = replace(ExpectedWriters.of(basis, dialect), clients=(commit.client,), schema_writers=False, overwrites=True)
     kind = kind_of(commit)
     found = next(each.current for each in expected_writers(alone) if each.name == kind)
     return PastWriter(

@@ -100,9 +100,9 @@ def forecast(made: Sequence[CommittedTransaction], basis: Basis, dialect: str) -
 
 
 @lru_cache(maxsize=1024)
-def _forecast(made: tuple[CommittedTransaction, ...], traffic: ExpectedWriters) -> tuple[Forecast, ...]:
+def _forecast(made: tuple[CommittedTransaction, ...], expected: ExpectedWriters) -> tuple[Forecast, ...]:
     """Computed once for all similar tables of a lake: the rules take longer than the rest of planning a table."""
-    return tuple(Forecast(writer, decide_all(made, writer.current)) for writer in expected_writers(traffic))
+    return tuple(Forecast(writer, decide_all(made, writer.current)) for writer in expected_writers(expected))
 
 
 def _why_free(made: Sequence[CommittedTransaction], basis: Basis) -> str:
