@@ -22,6 +22,7 @@ from tablectl.model.expected_loss import (
     ExpectedLoss,
     Period,
     WeekOfLoss,
+    failed_text,
     hour_of_week,
     hour_text,
 )
@@ -417,7 +418,9 @@ def _no_quiet_moment(
     hours = (later[0] - start) // timedelta(hours=1) + 1
     loss = _past_loss(forecasts, later[0]).failed
     return End(
-        RunOutcome.NO_WINDOW, message, f"wait until {_hour(later[0])} ({loss:.1f}) with `--within {hours}h`; {others}"
+        RunOutcome.NO_WINDOW,
+        message,
+        f"wait until {_hour(later[0])} ({failed_text(loss)}) with `--within {hours}h`; {others}",
     )
 
 
