@@ -26,7 +26,7 @@ import tablectl
 from tablectl.support.json_text import write_json
 
 RESULTS = FOLDER / "between-commits.json"
-WARM_UP = 240.0
+WARM_UP = 600.0
 _MOST = 1.5
 """A phase ends after so many times its seconds, with fewer commits."""
 POLICY = "version: 1\ntables:\n  delta.`{place}`:\n    properties: {{owner.round: '{number}'}}\n"
