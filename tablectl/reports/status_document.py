@@ -298,6 +298,7 @@ def _differences(table: TableStatus) -> Iterator[Cell]:
     if table.changed_by:
         when = f", {time_text(table.changed_at)}" if table.changed_at else ""
         yield Cell(f"by {table.changed_by}{when}", tone="bad")
+    yield from (Cell(f"due: {each}", tone="pending") for each in table.upkeep)
 
 
 def _time(at: int | None) -> Lines:
@@ -322,7 +323,6 @@ def _debt(table: TableStatus) -> Iterator[Cell]:
         yield Cell(plural(table.vectors, "deletion vector"), tone="pending")
     if table.unclustered_bytes:
         yield Cell(f"{size_text(table.unclustered_bytes)} not clustered", tone="pending")
-    yield from (Cell(f"due: {each}", tone="pending") for each in table.upkeep)
     if table.copy:
         yield Cell(f"a copy beside it: {table.copy}", tone="pending")
     if table.small_files:

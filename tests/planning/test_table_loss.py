@@ -59,7 +59,7 @@ def test_a_safe_statement_has_none(live: Live, table_plan: TablePlanner) -> None
 def test_three_runs_are_evidence_and_are_named(live: Live, table_plan: TablePlanner) -> None:
     loss = table_plan(replace(live(), past=nightly(3)), isolation="Serializable").loss
     assert loss is not None
-    assert (loss.unknown, loss.jobs) == ("", ("MERGE: 3 runs, each between 02:00 and 02:30 UTC",))
+    assert (loss.unknown, loss.jobs) == ("", ("MERGE: runs on 3 days, each between 02:00 and 02:30 UTC",))
     assert loss.failed[2] > 0.3
 
 
