@@ -13,6 +13,7 @@ from types import MappingProxyType
 from tablectl.conflicts.past_writers import PastWriter, kind_of, names_of, past_writers
 from tablectl.conflicts.rules import decide
 from tablectl.conflicts.transactions import ConflictResult
+from tablectl.delta.keys import CLUSTERING_DOMAIN
 from tablectl.model.altering_job import LEAST_FAILED, AlteringJob, AlteringKind
 from tablectl.model.commit import Commit
 from tablectl.model.commit_contents import LIVE, NEW, CommittedTransaction, Kind, MetadataChange, ProtocolChange
@@ -171,7 +172,7 @@ def _transaction(commit: Commit, kind: AlteringKind, *, idle: bool) -> Committed
         kind=_KINDS.get(kind) or kind_of(commit),
         metadata=(MetadataChange() if idle else changed) if metadata or not (known or kind in _FILES) else None,
         protocol=ProtocolChange() if protocol else None,
-        domains=("delta.clustering",) if domain else (),
+        domains=(CLUSTERING_DOMAIN,) if domain else (),
         added=(NEW,) if commit.changes_data else (),
         removed=(LIVE,) if commit.changes_data and rewrites else (),
         blind=commit.blind_append is True or not commit.changes_data,

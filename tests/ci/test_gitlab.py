@@ -295,7 +295,7 @@ def test_a_pipeline_of_a_fork_gives_no_plan(reviewed: Reviewed) -> None:
 
 def test_the_template_applies_the_reviewed_plan_after_a_merge() -> None:
     found = yaml.safe_load(ci_files(CiSystem.GITLAB)[".gitlab-ci.yml"])
-    assert "python -P -m tablectl.ci reviewed" in " ".join(found["apply"]["script"])
+    assert "python -P -m tablectl.ci reviewed" in str(found["apply"]["script"])
     assert found["apply"]["environment"] == "production"
     assert [each["if"].split('"')[1] for each in found["plan"]["rules"]] == ["merge_request_event", "web"]
 

@@ -245,7 +245,7 @@ def test_a_branch_decides_neither_what_is_installed_nor_where_tokens_are_sent(
         for job in ("plan", "check"):
             runner.job(job, branch(**changed), {**MERGE_REQUEST, "UNITY_CATALOG_TOKEN": "t0ken-of-ci"})
         assert (evil.asked, len(unity.asked)) == ([], 2)
-    assert runner.installed.read_text() == "reviewed tablectl-plan.lock\nreviewed tablectl.txt\n"
+    assert runner.installed.read_text() == "reviewed tablectl-plan.lock\nreviewed tablectl.txt\n" * 2
     assert "lake.s.t" in runner.said
 
 

@@ -108,10 +108,10 @@ def test_the_limit_is_in_the_configuration(cli: Cli, nightly: Repository, fake_s
     ("options", "message"),
     [
         (["--within", "6h"], "--within is for --when quiet"),
-        (["--when", "night"], "'night' is not 'quiet'"),
-        (["--when", "quiet", "--within", "soon"], "--within needs a duration, such as 2h30m or 1d"),
-        (["--when", "quiet", "--within", "8d"], "--within needs a duration of at most 7d"),
-        (["--when", "quiet", "--within", "0m"], "--within needs a duration longer than nothing"),
+        (["--when", "night"], "'--when': 'night' is not one of 'quiet'"),
+        (["--when", "quiet", "--within", "soon"], "'--within': needs a duration, such as 2h30m or 1d, not 'soon'"),
+        (["--when", "quiet", "--within", "8d"], "'--within': needs a duration of at most 7d, not '8d'"),
+        (["--when", "quiet", "--within", "0m"], "'--within': needs a duration longer than nothing, not '0m'"),
     ],
 )
 def test_wrong_options_are_said_before_anything_is_read(

@@ -101,12 +101,12 @@ def test_validate_looks_at_policies_alone(cli: Cli, settled: Repository) -> None
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("  L0017: error\n", "tablectl.yaml:2:3: `lint.L0017` is not a finding code: did you mean `L017`?"),
+        ("  L0017: error\n", "tablectl.yaml:2:3: `lint.L0017` is not a finding code\n  hint: did you mean `L017`?"),
         ("  L006: ignore\n", "tablectl.yaml:2:3: `lint.L006` is ignored without a reason"),
         ('  L006: {severity: ignore, reason: " "}\n', "`lint.L006` is ignored without a reason"),
         ("  L006: {reason: because}\n", "`lint.L006` needs `severity`"),
         ("  L006: loud\n", '"loud" is not a value of `lint.L006.severity`'),
-        ("  L006: [error]\n", "`lint.L006` takes a map, not a list"),
+        ("  L006: [error]\n", "`lint.L006` takes a map with `severity` and `reason` and `tables`, not a list"),
         ("  L006: {severity: error, table: x}\n", 'unknown key "lint.L006.table"'),
         ("  - L006\n", "`lint` takes a map, not a list"),
     ],

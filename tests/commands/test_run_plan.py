@@ -229,7 +229,7 @@ def test_a_forged_cache_changes_a_plan_but_not_an_apply(tmp_path: Path) -> None:
     cached = Project(Config(), source=EngineSource(open=LogEngine), environ=where, cached=True)
     assert make_plan(cached, given, Selection()).tables[0].statements[0].phase is Phase.CLOSED
     (file,) = (tmp_path / "tablectl").iterdir()
-    file.write_bytes(file.read_bytes().replace(b'["delta-spark",4,0,1]', b'["delta-spark",4,4,0]'))
+    file.write_bytes(file.read_bytes().replace(b'["delta-spark",[4,0,1]]', b'["delta-spark",[4,4,0]]'))
     plan = make_plan(replace(cached), given, Selection())
     assert plan.tables[0].statements[0].phase is Phase.FREE
     (table,) = run(project(LogEngine), plan, Control()).tables
