@@ -11,50 +11,27 @@ import pytest
 from tests.product_copy import ProductCopy
 
 _BEFORE = "    soak: Annotated[float"
-_DECLARATION = """    pauses: Annotated[
-        int, Field(ge=1, le=9, description="How many pauses an apply makes."), WHOLE
-    ] = setting(
-        3, whole(1, 9, "How many pauses an apply makes."), "--pauses", metavar="N"
-    )
+_DECLARATION = """    pauses: Annotated[int, Field(ge=1, le=9, description="How many pauses."), WHOLE] = 3
 """
 _SCRIPT = """
-import inspect, json, os, pathlib, sys
-import tablectl
-from tablectl.commands import apply
-from tablectl.commands.command_line import run_cli
-from tablectl.model.errors import InputError, UsageError
+import json, pathlib
+from tablectl.model.errors import InputError
 from tablectl.policies.config import config_schema
 from tablectl.policies.read_config import load_config
 
-here, file, seen = pathlib.Path(), pathlib.Path("tablectl.yaml"), []
-pathlib.Path("policies.yaml").write_text("version: 1\\ntables: {}\\n")
-
-def run(project, plan, control, options, approve):
-    seen.append(project.config.window.pauses)
-    return done(project, plan, control, options, approve)
-
-done, apply.run = apply.run, run
-file.write_text("{policies: policies.yaml, window: {pauses: 5}}")
+here, file = pathlib.Path(), pathlib.Path("tablectl.yaml")
+file.write_text("{window: {pauses: 5}}")
 found = {"file": load_config(here, {}).window.pauses}
 found["variable"] = load_config(here, {"TABLECTL_WINDOW_PAUSES": "6"}).window.pauses
-run_cli(["apply", "--yes", "--pauses", "7"], {})
-run_cli(["apply", "--yes"], {})
-tablectl.apply(pauses=8)
-found["applied"] = seen
 found["schema"] = config_schema()["properties"]["window"]["properties"]["pauses"]
-found["parameter"] = inspect.signature(tablectl.apply).parameters["pauses"].default
-try:
-    tablectl.apply(pauses=10)
-except UsageError as error:
-    found["python"] = error.message
-print(json.dumps(found))
+file.write_text("{}")
+found["default"] = load_config(here, {}).window.pauses
 file.write_text("window:\\n  pauses: 0\\n")
 try:
     load_config(here, {})
 except InputError as error:
-    print(json.dumps([[each.line, each.message] for each in error.problems]))
-run_cli(["apply", "--pauses", "ten"], {})
-run_cli(["apply", "--help"], {})
+    found["wrong"] = [[each.line, each.message] for each in error.problems]
+print(json.dumps(found))
 """
 
 
@@ -74,17 +51,12 @@ def found(ran: subprocess.CompletedProcess[str]) -> dict[str, Any]:
 
 
 def test_the_file_and_a_variable_set_it(found: dict[str, Any]) -> None:
-    assert (found["file"], found["variable"]) == (5, 6)
-
-
-def test_a_flag_and_a_parameter_override_the_file(found: dict[str, Any]) -> None:
-    assert found["applied"] == [7, 5, 8]
-    assert found["parameter"] == 3
+    assert (found["file"], found["variable"], found["default"]) == (5, 6, 3)
 
 
 def test_editors_know_it(found: dict[str, Any]) -> None:
     assert found["schema"] == {
-        "description": "How many pauses an apply makes.",
+        "description": "How many pauses.",
         "type": "integer",
         "minimum": 1,
         "maximum": 9,
@@ -92,12 +64,5 @@ def test_editors_know_it(found: dict[str, Any]) -> None:
     }
 
 
-def test_wrong_values_get_the_usual_errors(found: dict[str, Any], ran: subprocess.CompletedProcess[str]) -> None:
-    assert found["python"] == "`pauses` needs at most 9, not '10'"
-    assert '[[2, "`window.pauses` needs at least 1, not \\"0\\""]]' in ran.stdout
-    assert "--pauses needs a whole number, not 'ten'" in ran.stderr
-
-
-def test_the_help_of_the_command_says_what_it_is(ran: subprocess.CompletedProcess[str]) -> None:
-    assert "--pauses N" in ran.stdout
-    assert "How many pauses an apply makes. Default: `window.pauses`, else 3." in " ".join(ran.stdout.split())
+def test_wrong_values_get_the_usual_errors(found: dict[str, Any]) -> None:
+    assert found["wrong"] == [[2, '`window.pauses` needs at least 1, not "0"']]
