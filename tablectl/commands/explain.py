@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from difflib import SequenceMatcher
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -149,6 +150,10 @@ def explain(
         return explain_table(project.policies(paths), table, project.catalog, project.dialect)
 
 
+_MISSPELT = 0.75
+"""How alike a word and a term are of which one is the other with two letters swapped: ``gaet`` and ``gate``."""
+
+
 def _explained(asked: _Asked, out: Output) -> Document:
     word = asked.word
     if typed_place(word) is not None:
@@ -228,7 +233,8 @@ def _term(word: str, asked: _Asked, out: Output) -> Document:
                 project = asked.open(out.note)
                 name, specs = project.named(word, asked.paths), project.any_policies(asked.paths)
                 # A pattern matches any word, and so also a misspelt term.
-                if near is None or name.key in {each.key for each in specs.declarations.named}:
+                misspelt = near and SequenceMatcher(None, word.casefold(), near.casefold()).ratio() >= _MISSPELT
+                if not misspelt or name.key in {each.key for each in specs.declarations.named}:
                     return _table(word, asked, out)
             except AmbiguousNameError:
                 raise

@@ -299,6 +299,8 @@ def _differences(table: TableStatus) -> Iterator[Cell]:
         when = f", {time_text(table.changed_at)}" if table.changed_at else ""
         yield Cell(f"by {table.changed_by}{when}", tone="bad")
     yield from (Cell(f"due: {each}", tone="pending") for each in table.upkeep)
+    if table.copy:
+        yield Cell(f"a copy beside it: {table.copy}", tone="pending")
 
 
 def _time(at: int | None) -> Lines:
@@ -323,8 +325,6 @@ def _debt(table: TableStatus) -> Iterator[Cell]:
         yield Cell(plural(table.vectors, "deletion vector"), tone="pending")
     if table.unclustered_bytes:
         yield Cell(f"{size_text(table.unclustered_bytes)} not clustered", tone="pending")
-    if table.copy:
-        yield Cell(f"a copy beside it: {table.copy}", tone="pending")
     if table.small_files:
         yield Cell(plural(table.small_files, "small file"), tone="pending")
     if table.vacuum_bytes:

@@ -32,11 +32,11 @@ def test_a_mistyped_command_gets_a_suggestion(cli: Cli) -> None:
 def test_a_shell_completes_commands_and_options() -> None:
     def completed(*words: str) -> list[str]:
         asked = {"COMP_WORDS": " ".join(words), "COMP_CWORD": str(len(words) - 1)}
-        environ = {**os.environ, "_TABLECTL_COMPLETE": "bash_complete", **asked}
+        environ = {**os.environ, "_TABLECTL_COMPLETE": "complete_bash", **asked}
         command = [sys.executable, "-m", "tablectl"]
         done = subprocess.run(command, env=environ, capture_output=True, text=True, check=True, timeout=60)
         assert done.stderr == ""
-        return [line.partition(",")[2] for line in done.stdout.splitlines()]
+        return done.stdout.split()
 
     assert completed("tablectl", "exp") == ["explain"]
     assert completed("tablectl", "plan", "--merge", "--detailed") == ["--detailed-exitcode"]

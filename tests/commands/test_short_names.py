@@ -136,10 +136,10 @@ def test_a_shell_completes_the_names_of_the_policies(
     cli: Cli, shop: Repository, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def completed(*words: str) -> list[str]:
-        monkeypatch.setenv("_TABLECTL_COMPLETE", "bash_complete")
+        monkeypatch.setenv("_TABLECTL_COMPLETE", "complete_bash")
         monkeypatch.setenv("COMP_WORDS", " ".join(("tablectl", *words)))
         monkeypatch.setenv("COMP_CWORD", str(len(words)))
-        return [line.partition(",")[2] for line in cli().out.splitlines() if line]
+        return cli().out.split()
 
     assert completed("explain", "o") == ["orders"]
     assert completed("plan", "--select", "i") == ["items"]
