@@ -23,7 +23,7 @@ def with_documented_hooks(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path
     """The files of "Stop and start" in docs/many-tables.md, and the file to which ``systemctl`` writes."""
     page = blocks(ROOT / "docs" / "many-tables.md")
     (settings,) = [each.text for each in page if each.language == "yaml" and "hook_timeout" in each.text]
-    (script,) = [each.text for each in page if each.language == "sh"]
+    (script,) = [each.text for each in page if each.language == "sh" and "systemctl" in each.text]
     (folder / "tablectl.yaml").write_text(settings)
     _program(folder / "streams.sh", script)
     (folder / "bin").mkdir()
