@@ -33,7 +33,14 @@ _LISTS = frozenset({"list_type", "tuple_type"})
 _UNKNOWN = frozenset({"unexpected_keyword_argument", "extra_forbidden"})
 _MISSING = frozenset({"missing", "missing_argument", "missing_keyword_only_argument"})
 _BOUNDS = {"greater_than_equal": ("least", "ge"), "less_than_equal": ("most", "le")}
-_BARE = re.compile(r"[\w./-](?:[\w ./*%-]|:(?! ))*")
+_WHAT = {
+    "clients": "a map of clients to versions",
+    "streams": "a map of streams to checkpoints",
+    "allow": "a list of consents",
+    "allowed_features": "a list of table features",
+}
+"""What some maps and lists hold."""
+_BARE = re.compile(r"[\w./-](?:[\w ./%-]|:(?! ))*")
 _NOWHERE = SourceFile("", 0, 0)
 _FEW = 3
 """So many keys of a map are named in a message about the map."""
@@ -175,9 +182,12 @@ def _told(error: Any, keys: Keys, facts: FileFacts, *, hints: bool) -> Told:
     if kind in _MAPS:
         known = _known(inside(facts.schema(), keys))
         which = f" with {' and '.join(f'`{each}`' for each in known)}" if 0 < len(known) <= _FEW else ""
-        return place, f"{name} takes a map{which}, not {shows}", example or f"put its keys under {name}"
+        what = f"a map{which}" if which else _WHAT.get(".".join(keys), "a map")
+        # A text in place of a map can be the secret that belongs into it.
+        return place, f"{name} takes {what}, not {kind_of(given)}", example or f"put its keys under {name}"
     if kind in _LISTS:
-        return place, f"{name} takes a list, not {shows}", example or "put each of its items behind a dash"
+        what = _WHAT.get(".".join(keys), "a list")
+        return place, f"{name} takes {what}, not {shows}", example or "put each of its items behind a dash"
     if kind == "word":
         words = about["words"]
         if not isinstance(given, str | Scalar):

@@ -196,7 +196,7 @@ def test_an_environment_that_is_none(root: Path, text: str, env: str, says: str)
 def test_an_environment_hides_no_section_that_is_none(root: Path) -> None:
     text = "engine: oss\nwindow:\nenv: {dev: {engine: {dialect: oss}, window: {ttl: 60}}}\n"
     assert [each.split(": ")[1] for each in wrong(root, text, TABLECTL_ENV="dev")] == [
-        '`engine` takes a map, not "oss"\n  hint',
+        "`engine` takes a map, not text\n  hint",
         "`window` takes a map, not nothing\n  hint",
     ]
 
@@ -234,7 +234,7 @@ def test_what_is_wrong_in_any_environment_is_reported_once_in_all(root: Path, en
         ),
         ("engine: {dialekt: oss}", '1:10: unknown key "engine.dialekt"\n  hint: did you mean `dialect`?'),
         ("env:", "1:1: `env` takes a map, not nothing\n  hint: put its keys under `env`"),
-        ("env: {dev: prod}", '1:7: `env.dev` takes a map, not "prod"\n  hint: put its keys under `env.dev`'),
+        ("env: {dev: prod}", "1:7: `env.dev` takes a map, not text\n  hint: put its keys under `env.dev`"),
         (
             "env: {dev: {env: {}}}",
             (
@@ -309,7 +309,7 @@ def test_what_is_wrong_in_any_environment_is_reported_once_in_all(root: Path, en
             "engine: {exclusive_commits: maybe}",
             '1:10: "maybe" is not a value of `engine.exclusive_commits`\n  hint: known here: true, false',
         ),
-        ("engine: oss", '1:1: `engine` takes a map, not "oss"\n  hint: put its keys under `engine`'),
+        ("engine: oss", "1:1: `engine` takes a map, not text\n  hint: put its keys under `engine`"),
         ("engine:", "1:1: `engine` takes a map, not nothing\n  hint: put its keys under `engine`"),
         ("policies: [a]", "1:1: `policies` takes text, not a list"),
         ("policies:", "1:1: `policies` has no value"),
@@ -338,7 +338,7 @@ def test_what_is_wrong_in_any_environment_is_reported_once_in_all(root: Path, en
         ("stores: {s4: {}}", '1:10: unknown key "stores.s4"\n  hint: known here: concurrency, processes, s3, gs, az'),
         (
             "stores: {s3: eu-west-1}",
-            '1:10: `stores.s3` takes a map, not "eu-west-1"\n  hint: put its keys under `stores.s3`',
+            "1:10: `stores.s3` takes a map, not text\n  hint: put its keys under `stores.s3`",
         ),
         ("stores: {s3: {region: {}}}", "1:15: `stores.s3.region` takes text, not a map"),
         (
@@ -571,3 +571,13 @@ def test_other_texts_are_refused_as_a_length_of_time(root: Path, text: str) -> N
 def test_the_bounds_hold_for_every_spelling(root: Path) -> None:
     (found,) = wrong(root, "window: {ttl: 2h}\n")
     assert "3600" in found
+
+
+def test_a_token_that_was_pasted_as_the_name_of_its_variable_is_not_shown(tmp_path: Path) -> None:
+    (tmp_path / "tablectl.yaml").write_text(
+        "catalogs: {lake: {type: unity, url: 'https://u', token_variable: dapi0123}}\n"
+    )
+    with pytest.raises(InputError) as error:
+        load_config(tmp_path, {})
+    assert "never the token itself" in str(error.value)
+    assert "dapi0123" not in str(error.value)

@@ -66,7 +66,7 @@ def test_everything_wrong_is_said() -> None:
     assert read(values) == [
         "1: `name` has no value",
         '1: `inner.size` needs at least 1, not "0"',
-        '1: `options.s3` takes a map, not "x"',
+        "1: `options.s3` takes a map, not text",
         "1: `options.gs.a` takes text, not a map",
         '1: unknown key "nmae"',
     ]
