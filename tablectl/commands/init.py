@@ -22,6 +22,7 @@ from tablectl.commands.output import Output
 from tablectl.commands.parameters import WHERE, Env, Place, Remote, TextOrJson, VarValues, read_as
 from tablectl.commands.read_tables import NO_TABLE, NO_TABLE_BELOW
 from tablectl.commands.user_files import write_file
+from tablectl.delta.names import TableName
 from tablectl.model.errors import ExitCode, InputError, Problem, TablectlError, UsageError
 from tablectl.model.install_source import CiSystem, InstallSource, parse_source
 from tablectl.model.patterns import MAGIC
@@ -273,7 +274,11 @@ def _first_policies(options: _Asked, out: Output, config: str | None) -> tuple[_
         with options.open(out.note) as project, out.progress() as on_read:
             asked = requested_tables(options.tables, project.catalog, project.variables)
             found = import_policies(project, asked, {}, on_read)
-    empty = [each.name for each in found.failures if each.message in {NO_TABLE, NO_TABLE_BELOW}]
+    empty = [
+        each.name if each.message == NO_TABLE else TableName("", (f"{each.name.rstrip('/')}/*",)).text
+        for each in found.failures
+        if each.message in {NO_TABLE, NO_TABLE_BELOW}
+    ]
     if empty and not found.text and len(empty) == len(found.failures):
         out.note(f"no table matches {listed(empty, 3)} yet: `tablectl create` makes the first one")
         return _Policies(_no_tables(empty)), ()

@@ -67,9 +67,10 @@ def test_an_empty_folder_becomes_a_repository(repo: Repository, cli: Cli) -> Non
     assert "no policy names a table" in cli("plan").out
 
 
-def test_an_empty_lake_gets_a_pattern_for_its_first_tables(repo: Repository, cli: Cli) -> None:
+@pytest.mark.parametrize("place", ["delta.`{lake}/*`", "{lake}", "{lake}/"])
+def test_an_empty_lake_gets_a_pattern_for_its_first_tables(repo: Repository, cli: Cli, place: str) -> None:
     repo.lake.mkdir(exist_ok=True)
-    ran = cli("init", "new/lake", f"delta.`{repo.lake}/*`")
+    ran = cli("init", "new/lake", place.format(lake=repo.lake))
     assert ran.code == 0, ran.err
     assert "`tablectl create` makes the first one" in ran.err
     os.chdir("new/lake")
